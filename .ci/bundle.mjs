@@ -1,4 +1,5 @@
 // Puts the command line into few files, because loading many small ones is most of the time a short command takes.
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 
@@ -11,19 +12,12 @@ function isLoadedLater(id) {
   return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
 }
 
-/** What oclif loads to find plugins and to fill in templates: never called here, so nothing takes its place. */
-const NEVER_CALLED = ['ejs', 'lilconfig', 'minimatch', 'tinyglobby']
-const nothing = {
-  name: 'nothing',
-  resolveId: (id) => (NEVER_CALLED.includes(id) ? '\0nothing' : undefined),
-  load: (id) => (id === '\0nothing' ? 'export default {}' : undefined),
-}
+/** What is loaded by its name: by the binary, by oclif as package.json says, and by the build. */
+const ENTRIES = ['main', 'index', 'hooks', 'help/help', 'generated']
 
 const bundle = await rolldown({
-  input: Object.fromEntries(['main', 'index', 'generated'].map((name) => [name, `${root}dist/commands/${name}.js`])),
+  input: Object.fromEntries(ENTRIES.map((path) => [basename(path), `${root}dist/commands/${path}.js`])),
   platform: 'node',
-  resolve: { alias: { '@oclif/core$': `${root}.ci/oclif.mjs` } },
-  plugins: [nothing],
   external: (id, importer) => isLoadedLater(id) && !(importer ?? '').includes('node_modules'),
   logLevel: 'warn',
 })

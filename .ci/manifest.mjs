@@ -1,5 +1,6 @@
 // Writes what follows from the operations and the commands: dist/api.json, from which commands are made; oclif.manifest.json, by
-// which they are found without loading them; docs/cli.md, the reference. With --check it only says whether they are current.
+// which they are found without loading them, and dist/topics.json, their topics; docs/cli.md, the reference. With --check it only says
+// whether they are current.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Plugin } from '@oclif/core'
 
@@ -31,13 +32,10 @@ await plugin.load()
 const { listTopics, renderReference } = await import('../dist/cli/generated.js')
 const { version } = plugin.manifest
 const commands = Object.fromEntries(Object.entries(plugin.manifest.commands).sort(([a], [b]) => (a < b ? -1 : 1)))
-const manifest = { version, topics: listTopics(Object.keys(commands)), commands }
+write('dist/topics.json', JSON.stringify(listTopics(commands)))
 // A line a command: quick to read at every start, and a change shows where it is.
 const lines = Object.entries(commands).map(([id, command]) => `${JSON.stringify(id)}: ${JSON.stringify(command)}`)
-write(
-  'oclif.manifest.json',
-  `{"version": "${version}",\n"topics": ${JSON.stringify(manifest.topics)},\n"commands": {\n${lines.join(',\n')}\n}}\n`,
-)
-write('docs/cli.md', renderReference(JSON.parse(JSON.stringify(manifest))))
+write('oclif.manifest.json', `{"version": "${version}",\n"commands": {\n${lines.join(',\n')}\n}}\n`)
+write('docs/cli.md', await renderReference())
 const { renderConfigReference } = await import('../dist/src/settings/config-reference.js')
 write('docs/configuration.md', renderConfigReference())

@@ -1,8 +1,7 @@
 // The base class of commands: printing, confirmation and failure.
-import { Command, Config, Flags, type Interfaces } from '@oclif/core'
+import { Command, Flags, type Interfaces } from '@oclif/core'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { reportFailure } from './failures.ts'
-import { loadManifest } from './manifest.ts'
 import { toTypedCommand } from './naming.ts'
 import { type Format, formats, printResult, type Result, type Selection } from './output/formats.ts'
 import { openStdout } from './output/stdout.ts'
@@ -32,20 +31,9 @@ export const printingFlags: Interfaces.FlagInput = {
   }),
 }
 
-/** The configuration of oclif without plugins and hooks, because loading it takes longer than most commands. */
-class StaticConfig extends Config {
-  override version = loadManifest().version
-  override runHook = async () => ({ successes: [], failures: [] })
-}
-
 /** A command whose result can be printed in any output format. */
 export abstract class PrintingCommand extends Command {
   static override baseFlags = printingFlags
-
-  /** Runs the command. @throws ExitError with the exit code if it failed */
-  static start(this: new (argv: string[], config: Config) => PrintingCommand, argv: readonly string[]): Promise<void> {
-    return new this([...argv], new StaticConfig({ root: '' }))._run()
-  }
 
   #selection: Selection = {}
 
@@ -80,6 +68,9 @@ export abstract class PrintingCommand extends Command {
   override async catch(error: Error): Promise<void> {
     const { id = '', flags, baseFlags } = this.ctor
     const flagNames = [...Object.keys(flags ?? {}), ...Object.keys(baseFlags ?? {})]
-    this.exit(await reportFailure(error, { command: toTypedCommand(id), argv: this.argv, flags: flagNames }))
+    const attempt = { command: toTypedCommand(id), argv: this.argv, flags: flagNames }
+    this.exit(
+      await reportFailure(error, { ...attempt, isCommand: (other) => this.config.findCommand(other) !== undefined }),
+    )
   }
 }

@@ -55,7 +55,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     aliases = [],
     args = {},
     flags = {},
-    optionalValues = {},
+    optionalValues,
     example,
     isPublic = false,
     base,
@@ -71,10 +71,11 @@ export function defineConnectedCommand(description: CommandDescription): Command
     static override args = args
     static override flags = flags
     static override baseFlags = { ...printingFlags, ...connectionFlags }
+    /** Read before the parser, see `typed-words.ts`. */
+    static optionalValues = optionalValues
     static override examples = [`<%= config.bin %> <%= command.id %> ${example}`.trim()]
 
     async run(): Promise<void> {
-      this.argv = completeValues(this.argv, optionalValues)
       const parsed = await this.parse(command)
       const parsedFlags = parsed.flags as unknown as ParsedFlags
       const notice = (text: string) => this.notice(text)
@@ -99,15 +100,6 @@ export function defineConnectedCommand(description: CommandDescription): Command
     }
   }
   return command as unknown as CommandClass
-}
-
-/** The words, with a value for each of the flags that has none. */
-function completeValues(argv: readonly string[], values: Readonly<Record<string, string>>): string[] {
-  return argv.map((word, at) => {
-    const value = word.startsWith('--') ? values[word.slice(2)] : undefined
-    const next = argv[at + 1]
-    return value === undefined || (next !== undefined && !next.startsWith('-')) ? word : `${word}=${value}`
-  })
 }
 
 /** The command that sets up a second factor, for the controller that the flags choose. */

@@ -33,6 +33,8 @@ export class CommandError extends Error {
   readonly code: string
   readonly hint: string | undefined
   readonly field: string | undefined
+  /** By which oclif takes it for a failure wherever it is thrown. */
+  readonly oclif: { readonly exit: number }
 
   constructor(
     exitCode: number,
@@ -43,6 +45,7 @@ export class CommandError extends Error {
     super(message)
     this.name = 'CommandError'
     this.exitCode = exitCode
+    this.oclif = { exit: exitCode }
     this.code = code
     this.hint = hint
     this.field = field

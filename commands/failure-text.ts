@@ -8,6 +8,8 @@ export interface Attempt {
   readonly argv: readonly string[]
   /** Names of its flags, to suggest one for an unknown flag. */
   readonly flags: readonly string[]
+  /** Whether there is a command with this id. */
+  isCommand(id: string): boolean
 }
 
 /** A failure, with the members of its JSON. */

@@ -7,7 +7,6 @@ import { chooseProfile } from './connection.ts'
 import { CommandError, EXIT, toExitCode } from './exit-codes.ts'
 import { type Attempt, type Failure, writeFailure } from './failure-text.ts'
 import { describeFileError, isFileError } from './file-errors.ts'
-import { loadManifest, mapCommandIds } from './manifest.ts'
 import { toCommandLine } from './shell-words.ts'
 
 /** Writes the failure to stderr, and returns the exit code. */
@@ -78,7 +77,7 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
         ? `controller login ${target} as an identity with that permission`
         : undefined
     case 404:
-      return mapCommandIds(loadManifest()).has(`${noun}:list`) ? `controller ${noun} list` : toHelpCommand(attempt)
+      return attempt.isCommand(`${noun}:list`) ? `controller ${noun} list` : toHelpCommand(attempt)
     case 409:
       return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY'
         ? 'first delete or change what uses it'

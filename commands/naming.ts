@@ -109,7 +109,7 @@ function toWords(rest: readonly string[]): string[] {
 function toCommandNoun(noun: string, head: string, rest: readonly string[], api: ApiDescription): string {
   if (noun !== head || rest.length === 0 || findResource(head, api)) return noun
   const isListPath = ({ path }: OperationDescription) => splitPath(path).join('/') === head
-  return api.operations.some((other) => isListPath(other) && isListed(other)) ? toSingular(head) : noun
+  return api.operations.some((other) => isListed(other) && isListPath(other)) ? toSingular(head) : noun
 }
 
 function toVerb(operation: OperationDescription, rest: readonly string[]): string {

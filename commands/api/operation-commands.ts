@@ -2,7 +2,7 @@
 import { Flags, type Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
 import { optionalArgument } from '../arguments.ts'
-import { type CommandClass, defineConnectedCommand } from '../connected.ts'
+import { type CommandClass, type CommandDescription, defineConnectedCommand } from '../connected.ts'
 import { hasAlternatePath, REPLACED_OPERATIONS, splitPath, toCommandId } from '../naming.ts'
 import { listPathArguments, toOclifArguments } from './arguments.ts'
 import { canAsk } from './confirmations.ts'
@@ -19,28 +19,35 @@ import { type CommandTask, makeTask, toQueryFlag } from './task.ts'
  */
 export function makeOperationCommands(api: ApiDescription): Record<string, CommandClass> {
   const commands: Record<string, CommandClass> = {}
-  for (const operation of api.operations) {
+  const ids = api.operations.map((operation) => toCommandId(operation, api))
+  const allIds = new Set(ids)
+  for (const [at, operation] of api.operations.entries()) {
     if (REPLACED_OPERATIONS[operation.id] || hasAlternatePath(operation, api)) continue
-    const id = toCommandId(operation, api)
+    const id = ids[at] ?? ''
     if (id in commands) throw new Error(`duplicate command id ${id} of operation ${operation.id}`)
     let command: CommandClass | undefined
     Object.defineProperty(commands, id, {
       enumerable: true,
       configurable: true,
-      get: () => (command ??= makeOperationCommand(id, operation, api)),
+      get: () => (command ??= makeOperationCommand(id, operation, api, allIds)),
     })
   }
   return commands
 }
 
-function makeOperationCommand(id: string, operation: OperationDescription, api: ApiDescription): CommandClass {
+function makeOperationCommand(
+  id: string,
+  operation: OperationDescription,
+  api: ApiDescription,
+  allIds: ReadonlySet<string>,
+): CommandClass {
   const task = makeTask(operation, api)
   return defineConnectedCommand({
     summary: operation.summary,
-    aliases: listAliasIds(id, operation, api),
+    aliases: listAliasIds(id, operation, api).filter((alias) => !allIds.has(alias)),
     args: makeArguments(task),
     flags: makeFlags(task),
-    optionalValues: listOptionalValues(operation),
+    ...listOptionalValues(operation),
     example: makeExample(operation, api),
     isPublic: operation.isPublic ?? false,
     run: (run) => runTask(task, run),
@@ -60,9 +67,7 @@ function listAliasIds(id: string, { path }: OperationDescription, api: ApiDescri
   const otherVerb = VERB_ALIASES[verb]
   const { plural, otherName } = resource?.name === noun ? resource : {}
   const nouns = new Set([noun, plural ?? noun, ...(otherName ? [otherName.name, otherName.plural] : [])])
-  const aliases = [...nouns].flatMap((name) => [`${name}:${verb}`, ...(otherVerb ? [`${name}:${otherVerb}`] : [])])
-  const commandIds = new Set(api.operations.map((operation) => toCommandId(operation, api)))
-  return aliases.filter((alias) => !commandIds.has(alias))
+  return [...nouns].flatMap((name) => [`${name}:${verb}`, ...(otherVerb ? [`${name}:${otherVerb}`] : [])])
 }
 
 function makeArguments({ operation, api, isNamedByArgument, isBulk }: CommandTask): Interfaces.ArgInput {
@@ -120,14 +125,13 @@ const LIST_FLAGS: Interfaces.FlagInput = {
   offset: Flags.integer({ description: 'Number of records to skip.', min: 0 }),
 }
 
-/** The values of flags that can be typed without one. */
-function listOptionalValues({ query = {} }: OperationDescription): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(query).flatMap(([parameter, { schema }]) => {
-      const value = schema['x-value-if-omitted']
-      return typeof value === 'string' ? [[toQueryFlag(parameter), value]] : []
-    }),
-  )
+/** The values of flags that can be typed without one; no member if there are no such flags. */
+function listOptionalValues({ query = {} }: OperationDescription): Pick<CommandDescription, 'optionalValues'> {
+  const values = Object.entries(query).flatMap(([parameter, { schema }]) => {
+    const value = schema['x-value-if-omitted']
+    return typeof value === 'string' ? [[toQueryFlag(parameter), value]] : []
+  })
+  return values.length > 0 ? { optionalValues: Object.fromEntries(values) } : {}
 }
 
 function makeQueryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput {

@@ -1,15 +1,20 @@
-// Renders docs/cli.md, the reference of the command line, from the texts of the help pages.
-import { type Manifest, type ManifestCommand, renderExample } from '../manifest.ts'
-import { renderFlagRow } from './help.ts'
+// Renders docs/cli.md, the reference of the command line, from the texts of the help.
+import { stripVTControlCharacters } from 'node:util'
+import { type Command, Config, type Interfaces } from '@oclif/core'
+import { loadOptions } from '../oclif-options.ts'
+import type { Topic } from '../topics.ts'
+import { OneCommandHelp } from './command-help.ts'
 import { helpPages } from './pages.ts'
 
 /** The reference as Markdown. */
-export function renderReference({ commands, topics }: Manifest): string {
-  const all = Object.values(commands)
-    .filter(({ hidden }) => !hidden)
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
-  const globalFlags = Object.values(commands.version?.flags ?? {}).filter(({ helpGroup }) => helpGroup === 'GLOBAL')
-  const inTopic = (name: string) => all.filter(({ id }) => id.startsWith(`${name}:`))
+export async function renderReference(): Promise<string> {
+  const config = await Config.load(loadOptions())
+  const commands = config.commands.filter(({ id, aliases, hidden }) => !hidden && !aliases.includes(id))
+  const topics = (config.topics as (Interfaces.Topic & Partial<Topic>)[]).filter(
+    ({ name, hidden }) => !hidden && commands.some(({ id }) => id.startsWith(`${name}:`)),
+  )
+  const toLines = (command: Command.Loadable) => renderCommandLines(new OneCommandHelp(command, config, REFERENCE))
+  const version = config.findCommand('version', { must: true })
   return [
     '# Command line',
     '',
@@ -20,17 +25,17 @@ export function renderReference({ commands, topics }: Manifest): string {
     ...Object.values(helpPages).flatMap(({ text }) => ['```text', text(), '```', '']),
     '### Global flags of commands that connect to a controller',
     '',
-    ...globalFlags.map(renderFlagRow).map(renderFlagLine),
+    ...new OneCommandHelp(version, config, REFERENCE).listGlobalFlags().map(renderRow),
     '',
     '## Commands without a topic',
     '',
-    ...all.filter(({ id }) => !id.includes(':')).flatMap(renderCommandLines),
-    ...Object.entries(topics).flatMap(([name, { summary }]) => [
+    ...commands.filter(({ id }) => !id.includes(':')).flatMap(toLines),
+    ...topics.flatMap(({ name, description = '' }) => [
       `## ${name}`,
       '',
-      summary,
+      description,
       '',
-      ...inTopic(name).flatMap(renderCommandLines),
+      ...commands.filter(({ id }) => id.startsWith(`${name}:`)).flatMap(toLines),
     ]),
   ]
     .join('\n')
@@ -38,26 +43,21 @@ export function renderReference({ commands, topics }: Manifest): string {
     .concat('\n')
 }
 
-function renderCommandLines({ id, summary, args, flags, examples }: ManifestCommand): string[] {
-  const commandFlags = Object.values(flags).filter(({ helpGroup, hidden }) => helpGroup !== 'GLOBAL' && !hidden)
-  const argumentRows = Object.values(args).map(
-    ({ name, description = '' }) => [name.toUpperCase(), description] as const,
-  )
-  return [
-    `### ${id.replaceAll(':', ' ')}`,
-    '',
-    summary,
-    '',
-    '```sh',
-    ...examples.map((example) => renderExample(example, id)),
-    '```',
-    '',
-    ...[...argumentRows, ...commandFlags.map(renderFlagRow)].map(renderFlagLine),
-    ...(argumentRows.length + commandFlags.length > 0 ? [''] : []),
-  ]
+/** Lines of a page are as long as they are. */
+const REFERENCE: Interfaces.HelpOptions = { maxWidth: Number.POSITIVE_INFINITY }
+
+function renderCommandLines(help: OneCommandHelp): string[] {
+  const { id, summary = '' } = help.command
+  const rows = help.listRows().map(renderRow)
+  const examples = stripVTControlCharacters(help.renderExample() ?? '').replace(/^\$ /gm, '')
+  const typed = id.replaceAll(':', ' ')
+  return [`### ${typed}`, '', summary, '', '```sh', examples, '```', '', ...rows, ...(rows.length > 0 ? [''] : [])]
 }
 
-function renderFlagLine([name, text]: readonly [string, string]): string {
+function renderRow([name, text = '']: readonly [string, string | undefined]): string {
   // Placeholders in the text must not be read as markup.
-  return `- \`${name}\`${text === '' ? '' : `: ${text.replace(/[<>*_|]/g, '\\$&')}`}`
+  const plainText = stripVTControlCharacters(text)
+    .replace(/\s+/g, ' ')
+    .replace(/[<>*_|]/g, '\\$&')
+  return `- \`${stripVTControlCharacters(name).trim()}\`${plainText === '' ? '' : `: ${plainText}`}`
 }

@@ -82,9 +82,9 @@ describe('exit codes, with one sentence and what helps', () => {
     ],
     [
       'a value that resembles one of its words',
-      ['service-policy', 'create', 'x', '--type', 'dial'],
+      ['service-policy', 'create', 'x', '--type', 'Dail'],
       2,
-      /^--type dial is not one of Dial, Bind$/m,
+      /^--type Dail is not one of Dial, Bind$/m,
       /^--type Dial$/,
     ],
     [
@@ -572,16 +572,16 @@ describe('the escape hatch', () => {
 
 describe('help', () => {
   it.each([
-    ['--help', /^Getting started$/m],
-    ['', /^Getting started$/m],
+    ['--help', /^GETTING STARTED$/m],
+    ['', /^GETTING STARTED$/m],
     ['help exit-codes', /^ {2}130 {2}interrupted$/m],
     ['help filters', /anyOf\(roleAttributes\)/],
     ['help output', /-o jsonl/],
-    ['help identity', /^Commands$/m],
-    ['identities', /^Commands$/m],
+    ['help identity', /^COMMANDS$/m],
+    ['identities', /^COMMANDS$/m],
     ['identity create --help', /controller identity create laptop/],
     ['help identity create', /controller identity create laptop/],
-    ['identities create -h', /controller identity create laptop/],
+    ['identities create -h', /controller identities create laptop/],
   ])('controller %s', async (line, shows) => {
     const { code, stdout, stderr } = await cli(...line.split(' ').filter(Boolean))
 

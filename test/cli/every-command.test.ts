@@ -1,10 +1,10 @@
 // Every command that follows from the API, by its own example, over HTTPS and offline: the same results.
 import { X509Certificate } from 'node:crypto'
-import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Command } from '@oclif/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Manifest, type ManifestCommand, renderExample } from '../../commands/manifest.ts'
 import { REPLACED_OPERATIONS, toCommandId } from '../../commands/naming.ts'
 import { describeApi } from '../../server/openapi/api-description.ts'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
@@ -19,11 +19,11 @@ import { makeAuthority } from '../world/authorities.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
+import { commands, findExample, topics } from '../world/manifest.ts'
 import { People } from '../world/people.ts'
 import { wordsOf } from '../world/shell.ts'
 
 const api = describeApi()
-const manifest = JSON.parse(readFileSync(join(import.meta.dirname, '../../oclif.manifest.json'), 'utf8')) as Manifest
 
 const operationOf = new Map(
   api.operations
@@ -35,31 +35,31 @@ describe('the registry', () => {
   it('has a command for every operation of the management API', () => {
     const without = api.operations
       .map((operation) => REPLACED_OPERATIONS[operation.id] ?? toCommandId(operation, api))
-      .filter((id) => !manifest.commands[id])
+      .filter((id) => !commands[id])
 
     expect(without).toEqual([])
   })
 
   it('has an example for every command, and a filter in that of every list', () => {
-    const examples = Object.values(manifest.commands).map(({ id, examples }) => [id, examples[0] ?? ''] as const)
+    const examples = Object.values(commands).map((command) => [command.id, findExample(command)] as const)
     const lists = examples.filter(([id]) => operationOf.get(id)?.query?.filter)
 
     expect(
-      examples.filter(([, example]) => !example.startsWith('<%= config.bin %>') && !example.startsWith('source')),
+      examples.filter(([, example]) => !example.startsWith('controller ') && !example.startsWith('source')),
     ).toEqual([])
     expect(lists.filter(([, example]) => !example.includes('--filter'))).toEqual([])
   })
 
   it('has a summary for every topic and every command', () => {
-    const topics = Object.entries(manifest.topics).filter(([, { summary }]) => summary === '')
-    const commands = Object.values(manifest.commands).filter(({ summary }) => !summary)
+    const bareTopics = Object.entries(topics).filter(([, { description }]) => description === '')
+    const bareCommands = Object.values(commands).filter(({ summary }) => !summary)
 
-    expect([...topics.map(([name]) => name), ...commands.map(({ id }) => id)]).toEqual([])
+    expect([...bareTopics.map(([name]) => name), ...bareCommands.map(({ id }) => id)]).toEqual([])
   })
 
   it('explains every flag', () => {
     const generic = /\(required\)|Can be repeated\.|Default: .*|^[A-Z_]+(, [A-Z_]+)*:|A time such as .*7d\./g
-    const unexplained = Object.values(manifest.commands).flatMap(({ id, flags }) =>
+    const unexplained = Object.values(commands).flatMap(({ id, flags }) =>
       Object.values(flags).flatMap(({ name, description = '' }) =>
         description.replace(generic, '').trim() === '' ? [`${id} --${name}`] : [],
       ),
@@ -69,7 +69,7 @@ describe('the registry', () => {
   })
 
   it('lets no two flags of a command have one name', () => {
-    for (const { id, flags } of Object.values(manifest.commands)) {
+    for (const { id, flags } of Object.values(commands)) {
       const names = Object.values(flags).flatMap(({ name, aliases = [] }) => [name, ...aliases])
       expect(new Set(names).size, id).toBe(names.length)
     }
@@ -176,53 +176,50 @@ describe('the same command over HTTPS and offline', () => {
   }
   const ids = [...operationOf.keys()].sort((a, b) => rankOf(a) - rankOf(b) || order(a) - order(b))
 
-  it.each(ids.map((id) => [id.replaceAll(':', ' '), manifest.commands[id] as ManifestCommand]))(
-    '%s',
-    async (_name, command) => {
-      const byHttps = await runExample(command, online)
-      const byFile = await runExample(command, offline)
+  it.each(ids.map((id) => [id.replaceAll(':', ' '), commands[id] as Command.Cached]))('%s', async (_name, command) => {
+    const byHttps = await runExample(command, online)
+    const byFile = await runExample(command, offline)
 
-      if (isAboutOneself(command)) {
-        expect(byFile.code).toBe(4)
-        expect(byHttps.code).not.toBe(4)
-        return
-      }
-      // The audit says who did what, and a check of the data was made by another process: that differs.
-      if (command.id.startsWith('audit:') || command.id === 'database:data-integrity-results') {
-        expect([byHttps.code, byFile.code]).toEqual([0, 0])
-        return
-      }
-      expect(comparable(byFile)).toEqual(comparable(byHttps))
-      if (isAboutReported(command)) {
-        expect(byHttps.code, byHttps.stderr).toBe(5)
-        return
-      }
-      // An example that can be pasted is one that is not refused as malformed.
-      if (!needsFileOfItsOwn(command)) expect(byHttps.code, byHttps.stderr).toBe(0)
-    },
-  )
+    if (isAboutOneself(command)) {
+      expect(byFile.code).toBe(4)
+      expect(byHttps.code).not.toBe(4)
+      return
+    }
+    // The audit says who did what, and a check of the data was made by another process: that differs.
+    if (command.id.startsWith('audit:') || command.id === 'database:data-integrity-results') {
+      expect([byHttps.code, byFile.code]).toEqual([0, 0])
+      return
+    }
+    expect(comparable(byFile)).toEqual(comparable(byHttps))
+    if (isAboutReported(command)) {
+      expect(byHttps.code, byHttps.stderr).toBe(5)
+      return
+    }
+    // An example that can be pasted is one that is not refused as malformed.
+    if (!needsFileOfItsOwn(command)) expect(byHttps.code, byHttps.stderr).toBe(0)
+  })
 })
 
 /** A data directory has no identity of its own. */
-function isAboutOneself({ id }: ManifestCommand): boolean {
+function isAboutOneself({ id }: Command.Cached): boolean {
   return operationOf.get(id)?.path.startsWith('/current-') ?? false
 }
 
 /** What routers report, and only memory holds: without a router there is nothing to show or to change. */
-function isAboutReported({ id }: ManifestCommand): boolean {
+function isAboutReported({ id }: Command.Cached): boolean {
   const [noun = '', verb] = id.split(':')
   return ['circuit', 'link'].includes(noun) && verb !== 'list'
 }
 
 /** A body that only fits what the operation is about, such as a signed certificate: its example cannot be made up. */
-function needsFileOfItsOwn({ id, examples }: ManifestCommand): boolean {
-  return (examples[0] ?? '').includes('@FILE') && !id.endsWith(':replace')
+function needsFileOfItsOwn(command: Command.Cached): boolean {
+  return findExample(command).includes('@FILE') && !command.id.endsWith(':replace')
 }
 
-async function runExample(command: ManifestCommand, side: Side): Promise<Finished> {
+async function runExample(command: Command.Cached, side: Side): Promise<Finished> {
   const wanting = SURROUNDINGS.find(({ commands }) => commands.includes(command.id))
   const fill = (words: readonly string[]) => filledIn(words, command, side)
-  const words = wordsOf(renderExample(command.examples[0] ?? '', command.id)).slice(1)
+  const words = wordsOf(findExample(command)).slice(1)
   if (wanting) await runOn(side, await fill(wanting.before))
   const finished = await runOn(side, await fill(words))
   if (wanting?.after) await runOn(side, await fill(wanting.after))
@@ -247,7 +244,7 @@ function runOn({ where, env }: Side, words: readonly string[]): Promise<Finished
 }
 
 /** The words with ids and files of this side. */
-async function filledIn(words: readonly string[], command: ManifestCommand, side: Side): Promise<string[]> {
+async function filledIn(words: readonly string[], command: Command.Cached, side: Side): Promise<string[]> {
   const filled: string[] = []
   for (const word of words) {
     if (word === 'ID') filled.push(await someId(words[0] ?? '', side))
@@ -262,7 +259,7 @@ async function filledIn(words: readonly string[], command: ManifestCommand, side
 
 /** The id of the newest record of a kind that has no names; of built-in ones only where there are no others. */
 async function someId(noun: string, side: Side): Promise<string> {
-  const verb = manifest.commands[`${noun}:list`] ? 'list' : 'authenticators'
+  const verb = commands[`${noun}:list`] ? 'list' : 'authenticators'
   const { stdout } = await runOn(side, [noun, verb, '-o', 'json'])
   const { items } = JSON.parse(stdout || '{"items":[]}') as { items: { id: string }[] }
   const ids = items.map(({ id }) => String(id)).sort()
@@ -270,7 +267,7 @@ async function someId(noun: string, side: Side): Promise<string> {
 }
 
 /** A file with the record as it is, which replaces it by itself. */
-async function bodyFile({ id }: ManifestCommand, words: readonly string[], side: Side): Promise<string> {
+async function bodyFile({ id }: Command.Cached, words: readonly string[], side: Side): Promise<string> {
   const file = join(side.files, 'body')
   if (!id.endsWith(':replace')) {
     writeFileSync(file, 'no certificate')

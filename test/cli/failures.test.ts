@@ -326,6 +326,14 @@ describe('words', () => {
     ])
   })
 
+  it('for choices may be typed in any case, also those of flags with an equals sign and of arguments', async () => {
+    const policy = await cli('service-policy', 'create', 'cased', '--type', 'dial', '--semantic=ALLOF', '-oJSON')
+    const impact = await cli('policy', 'impact', 'Service-Policy', 'cased')
+
+    expect(JSON.parse(policy.stdout)).toMatchObject({ type: 'Dial', semantic: 'AllOf' })
+    expect([policy.code, impact.code]).toEqual([0, 0])
+  })
+
   it('for roles are explained where they are typed, and on a page', async () => {
     const flag = await cli('service-policy', 'create', '--help')
     const page = await cli('help', 'roles')
@@ -337,7 +345,7 @@ describe('words', () => {
   it('of the first page begin with the way from nothing to an explained policy', async () => {
     const { stdout } = await cli('--help')
 
-    expect(stdout).toMatch(/Getting started\n +serve .*\n(?: +.*\n)* +policy advise /)
+    expect(stdout).toMatch(/GETTING STARTED\n +serve .*\n(?: +.*\n)* +policy advise /)
   })
 })
 

@@ -44,7 +44,7 @@ it('help is shown without loading the commands', async () => {
     NODE_DEBUG: 'esm',
   })
 
-  expect(traced.stdout).toMatch(/^Usage: controller identity create \[NAME\] \[flags\]$/m)
+  expect(traced.stdout).toMatch(/^USAGE\n {2}\$ controller identity create \[NAME\] \[flags\]$/m)
   expect(traced.stderr).not.toMatch(/dist\/cli\/(index|commands|connection)/)
 })
 

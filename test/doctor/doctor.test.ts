@@ -1,18 +1,14 @@
 // The doctor: nothing in a healthy network, and for each fault one diagnosis with a remedy, before users notice.
-import { chmodSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Manifest } from '../../commands/manifest.ts'
 import { disconnectedNetwork } from '../../src/access/live-network.ts'
 import { unknownLiveState } from '../../src/access/live-state.ts'
 import type { Overrides } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { makeAuthority } from '../world/authorities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { commands } from '../world/manifest.ts'
 
-const { commands } = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../oclif.manifest.json'), 'utf8'),
-) as Manifest
 const DAY_MS = 24 * 60 * 60_000
 
 interface Diagnosis {
