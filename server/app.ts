@@ -157,7 +157,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   })
   if (options.hasConsole && config['console.directory'] !== undefined) {
     const { serveConsole } = await import('./console/serve-console.ts')
-    await serveConsole(app, config)
+    await serveConsole(app, config, [controller.directory, controller.backups.folder])
   }
   await app.ready()
   return app

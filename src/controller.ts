@@ -61,6 +61,8 @@ import { openSqliteStore } from './storage/sqlite/store.ts'
 import type { Store } from './storage/store.ts'
 
 export interface Controller {
+  /** The data directory. */
+  readonly directory: string
   readonly config: Config
   readonly clock: WatchedClock
   readonly log: Log
@@ -259,6 +261,7 @@ async function assemble(
   const upkeep = new CertificateUpkeep({ authority, own, behavior: certificateBehavior, log, warnBeforeMs })
   const minFreeBytes = config['health.minFreeDisk']
   return {
+    directory,
     config,
     clock,
     log,

@@ -33,6 +33,14 @@ export function buildContentSecurityPolicy(overrides: Directives, html = ''): st
     .join('; ')
 }
 
+/**
+ * Whether pages load images of other hosts. Servers of map tiles, such as OpenStreetMap's, refuse requests that do not name the
+ * origin that they are for.
+ */
+export function needsReferrer(overrides: Directives): boolean {
+  return (overrides['img-src'] ?? []).some((source) => source.includes('//'))
+}
+
 function toHash(script: string): string {
   return `'sha256-${createHash('sha256').update(script).digest('base64')}'`
 }

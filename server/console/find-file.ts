@@ -1,10 +1,11 @@
 // Finds the file of the console that a path names, inside its directory only.
 import { realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { isReadableByOthers } from './private-files.ts'
 
 /**
  * Returns the path of a regular file, relative to `root` and without symbolic links; undefined if there is none: also for hidden
- * files, for directories, and for links that lead out.
+ * files, for files that other accounts may not read, for directories, and for links that lead out.
  * @param root the real path of the directory
  * @param path the decoded path below it, with slashes
  */
@@ -16,7 +17,7 @@ export async function findFile(root: string, path: string): Promise<string | und
     const inside = relative(root, file)
     // A link may lead to a file that no path may name.
     if (!file.startsWith(root + sep) || !inside.split(sep).every(isPlainName)) return undefined
-    return (await stat(file)).isFile() ? inside : undefined
+    return (await stat(file)).isFile() && (await isReadableByOthers(root, file)) ? inside : undefined
   } catch {
     return undefined
   }

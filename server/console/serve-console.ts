@@ -6,8 +6,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errors } from '../../src/foundation/errors.ts'
 import { type Config, ConfigError } from '../../src/settings/config.ts'
 import { defineOperation } from '../operations/operation.ts'
-import { buildContentSecurityPolicy, type Directives } from './content-security-policy.ts'
+import { buildContentSecurityPolicy, type Directives, needsReferrer } from './content-security-policy.ts'
 import { findFile } from './find-file.ts'
+import { findOverlap, findPrivateFile } from './private-files.ts'
 
 /** Where OpenZiti controllers have their console: its pages are built for this path. */
 const CONSOLE_PATH = '/zac'
@@ -19,7 +20,6 @@ const HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
   'cross-origin-resource-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
-  'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
 } as const
@@ -44,12 +44,17 @@ const consoleOperation = defineOperation({
 /**
  * Adds the routes of the console, if the settings name a directory. Other paths below `/zac/` than those of files are pages of
  * the application, and get its index.
- * @throws ConfigError if the directory has no index
+ * @param secretDirectories directories of the controller that hold keys and backups
+ * @throws ConfigError if the directory has no index, holds a file that other accounts may not read, or overlaps one of those
  */
-export async function serveConsole(app: FastifyInstance, config: Config): Promise<void> {
+export async function serveConsole(
+  app: FastifyInstance,
+  config: Config,
+  secretDirectories: readonly string[],
+): Promise<void> {
   const directory = config['console.directory']
   if (directory === undefined) return
-  const root = await openDirectory(directory)
+  const root = await openDirectory(directory, secretDirectories)
   const overrides = config['console.contentSecurityPolicy']
   await app.register(fastifyStatic, {
     root,
@@ -83,10 +88,16 @@ export async function serveConsole(app: FastifyInstance, config: Config): Promis
   })
 }
 
-async function openDirectory(directory: string): Promise<string> {
+async function openDirectory(directory: string, secretDirectories: readonly string[]): Promise<string> {
   const root = await realpath(directory).catch(() => undefined)
-  if (root !== undefined && (await findFile(root, INDEX))) return root
-  throw new ConfigError('console.directory', `names ${directory}, which has no ${INDEX}`)
+  const refuse = (reason: string) => new ConfigError('console.directory', `names ${directory}, which ${reason}`)
+  if (root === undefined) throw refuse(`has no ${INDEX}`)
+  const overlap = await findOverlap(root, secretDirectories)
+  if (overlap !== undefined) throw refuse(`overlaps ${overlap}, where the controller has keys and backups`)
+  const privateFile = await findPrivateFile(root)
+  if (privateFile !== undefined) throw refuse(`holds ${privateFile}, which other accounts may not read`)
+  if (!(await findFile(root, INDEX))) throw refuse(`has no ${INDEX}`)
+  return root
 }
 
 function hasSlash({ originalUrl }: FastifyRequest): boolean {
@@ -106,6 +117,10 @@ async function sendConsoleFile(
   overrides: Directives,
 ): Promise<FastifyReply> {
   const html = file.endsWith('.html') ? await readFile(join(root, file), 'utf8') : undefined
-  reply.headers({ ...HEADERS, 'content-security-policy': buildContentSecurityPolicy(overrides, html) })
+  reply.headers({
+    ...HEADERS,
+    'content-security-policy': buildContentSecurityPolicy(overrides, html),
+    'referrer-policy': needsReferrer(overrides) ? 'strict-origin' : 'no-referrer',
+  })
   return reply.sendFile(file, root)
 }

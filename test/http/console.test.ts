@@ -1,10 +1,10 @@
 // The console: its files and nothing beside them, with headers that keep other pages and scripts out.
 import { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController, tlsTransport } from '../world/controller.ts'
+import { copyOfTemplate, type TestController, testController, tlsTransport } from '../world/controller.ts'
 import { type RawTarget, rawTarget, sendRaw } from '../world/raw-requests.ts'
 
 const INDEX = `<!doctype html><title>console</title><link rel="stylesheet" href="a.css" onload="this.media='all'">
@@ -182,6 +182,88 @@ describe('a listener without the management API', () => {
     await other.close()
 
     expect(status).toBe(404)
+  })
+})
+
+describe('the headers of a console', () => {
+  it('name the origin to hosts of images that the settings allow, and no path', async () => {
+    const other = await testController({
+      settings: {
+        'console.directory': world.controller.config['console.directory'],
+        'console.contentSecurityPolicy':
+          "img-src 'self' data: blob: https://*.tile.openstreetmap.org; font-src 'self' data: https://fonts.gstatic.com",
+      },
+    })
+    const { url, rootPem } = await other.listen()
+    const { headers } = await tlsTransport(url, rootPem).send({ method: 'GET', path: '/zac/' })
+    await other.close()
+
+    expect(headers['referrer-policy']).toBe('strict-origin')
+    expect(headers['content-security-policy']).toContain(
+      "img-src 'self' data: blob: https://*.tile.openstreetmap.org; font-src 'self' data: https://fonts.gstatic.com;",
+    )
+  })
+})
+
+describe('the secrets of a controller', () => {
+  it('are not served by a console whose directory is, contains or is inside the data directory, or leads there', async () => {
+    const directory = copyOfTemplate()
+    const parent = dirname(directory)
+    const link = join(mkdtempSync(join(tmpdir(), 'link-')), 'console')
+    symlinkSync(directory, link)
+    mkdirSync(join(directory, 'backups'), { recursive: true })
+    for (const path of [directory, parent, join(directory, 'backups')]) writeFileSync(join(path, 'index.html'), INDEX)
+
+    for (const path of [directory, parent, join(directory, 'backups'), link]) {
+      const opening = testController({ directory, settings: { 'console.directory': path } })
+
+      await expect(opening, path).rejects.toThrow(/console\.directory.*overlaps/)
+    }
+  })
+
+  it('are not served by a console whose directory is that of the backups', async () => {
+    const backups = mkdtempSync(join(tmpdir(), 'backups-'))
+    writeFileSync(join(backups, 'index.html'), INDEX, { mode: 0o644 })
+    const settings = { 'backup.directory': backups, 'console.directory': backups }
+
+    await expect(testController({ settings })).rejects.toThrow(/console\.directory.*overlaps/)
+  })
+})
+
+describe('a file that other accounts may not read', () => {
+  it('keeps a controller from starting if it is in the directory of the console, and is named', async () => {
+    for (const [folder, file] of [
+      [0o755, 0o600],
+      [0o700, 0o644],
+    ] as const) {
+      const directory = mkdtempSync(join(tmpdir(), 'console-'))
+      writeFileSync(join(directory, 'index.html'), INDEX, { mode: 0o644 })
+      mkdirSync(join(directory, 'keys'))
+      writeFileSync(join(directory, 'keys', 'root.key'), 'secret')
+      chmodSync(join(directory, 'keys', 'root.key'), file)
+      chmodSync(join(directory, 'keys'), folder)
+
+      await expect(testController({ settings: { 'console.directory': directory } })).rejects.toThrow(/holds .*keys/)
+    }
+  })
+
+  it('is not served if it comes later', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'console-'))
+    writeFileSync(join(directory, 'index.html'), INDEX, { mode: 0o644 })
+    const other = await testController({ settings: { 'console.directory': directory } })
+    const { url, rootPem } = await other.listen()
+    writeFileSync(join(directory, 'root.key'), 'secret', { mode: 0o600 })
+    mkdirSync(join(directory, 'keys'))
+    chmodSync(join(directory, 'keys'), 0o700)
+    writeFileSync(join(directory, 'keys', 'root.key'), 'secret', { mode: 0o644 })
+    const statuses = await Promise.all(
+      ['/zac/', '/zac/root.key', '/zac/keys/root.key'].map(
+        async (path) => (await tlsTransport(url, rootPem).send({ method: 'GET', path })).status,
+      ),
+    )
+    await other.close()
+
+    expect(statuses).toEqual([200, 404, 404])
   })
 })
 
