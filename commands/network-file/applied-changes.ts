@@ -1,11 +1,11 @@
-// Sends a network file to be applied, and follows how far the controller is, also if the user or the connection interrupts it.
+// Sends network files to be applied, and follows how far the controller is, also if the user or the connection interrupts it.
 import { setTimeout } from 'node:timers/promises'
 import { DUPLICATE_REASON, RequestError } from '../client/client.ts'
 import type { CommandRun } from '../connected.ts'
 import { CommandError, EXIT, toExitCode } from '../exit-codes.ts'
 import { delayInterrupt } from '../interrupts.ts'
 import { withProgress } from '../progress.ts'
-import type { NetworkFile } from './network-file.ts'
+import type { SectionSource } from './sections.ts'
 
 /** What has been changed after a transaction. */
 interface Progress {
@@ -29,19 +29,19 @@ const CONTINUE = 'run the command again to continue'
 const STOP_RETRY_MS = 200
 
 /**
- * Applies a file as the plan of the digest. Ctrl-C ends it after the transaction that is under way, a second one ends the process.
+ * Applies files as the plan of the digest. Ctrl-C ends it after the transaction that is under way, a second one ends the process.
  * @throws CommandError with exit code 130 if the user ended it, with what is made and what is left
  */
-export async function sendFile(
+export async function sendSections(
   { client, flags, notice }: CommandRun,
-  file: NetworkFile,
+  source: SectionSource,
   { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string },
 ): Promise<Progress> {
   let last = NO_CHANGES
   let hasEnded = false
   const path = `/controller/network/apply?prune=${isPruning}&digest=${digest}`
   const changes = async function* () {
-    for await (const item of client.items(path, undefined, { method: 'POST', body: file.sections })) {
+    for await (const item of client.items(path, undefined, { method: 'POST', body: source.sections })) {
       const before = countOf(last)
       last = item as Progress
       for (let count = before; count < countOf(last); count++) yield count
@@ -58,13 +58,13 @@ export async function sendFile(
   try {
     await delayInterrupt(warn, send, () => void stop())
   } catch (error) {
-    const located = file.locate(error)
+    const located = source.locate(error)
     if (countOf(last) > 0) notice(`at least ${describeProgress(last)}: ${CONTINUE}`)
     throw located
   } finally {
     hasEnded = true
   }
-  if (last.failure) throw makeFailure(client.target, file, last, last.failure)
+  if (last.failure) throw makeFailure(client.target, source, last, last.failure)
   if (countOf(last) < last.total)
     throw new CommandError(EXIT.interrupted, 'INTERRUPTED', `interrupted: ${describeProgress(last)}`, {
       hint: CONTINUE,
@@ -94,12 +94,12 @@ function describeProgress(progress: Progress): string {
 
 function makeFailure(
   target: string,
-  file: NetworkFile,
+  source: SectionSource,
   progress: Progress,
   failure: NonNullable<Progress['failure']>,
 ): CommandError {
   const { status, code, message, reason } = failure
-  const mistake = file.describeMistake(failure)
+  const mistake = source.describeMistake(failure)
   const cause = mistake ?? `${target}: ${reason ?? message}`
   const exitCode = toExitCode({ status, causeCode: undefined, isDuplicate: reason === DUPLICATE_REASON })
   const hint = mistake === undefined ? '' : 'correct the file, then '

@@ -1,63 +1,79 @@
-// `controller apply`: makes a network as a file describes it.
+// `controller apply`: makes a network as files describe it.
 import { Flags } from '@oclif/core'
 import { type CommandRun, defineConnectedCommand } from '../connected.ts'
-import { makeUsageError } from '../exit-codes.ts'
+import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
 import { canPrompt } from '../prompts.ts'
-import { NO_CHANGES, sendFile } from './applied-changes.ts'
-import { NetworkFile, toFileLabel } from './network-file.ts'
-import { fetchPlan, fileFlags } from './plan.ts'
-import { hasChanges, PlanText } from './plan-items.ts'
+import { NO_CHANGES, sendSections } from './applied-changes.ts'
+import { NetworkFiles } from './network-files.ts'
+import { fetchPlan, fileFlag, planFlags } from './plan.ts'
+import { countChanges, hasChanges, PlanText } from './plan-items.ts'
+import { SavedPlan } from './saved-plan.ts'
+import type { SectionSource } from './sections.ts'
 
 export const applyNetwork = defineConnectedCommand({
-  summary: 'Makes the network as a file describes it, and asks before it does.',
+  summary: 'Makes the network as files describe it, and asks before it does.',
   description: [
     'At most 200 changes are one transaction: all are made, or none. More are several transactions, and the command, run again,',
-    'continues after a failure. See docs/network-file.md.',
+    'continues after a failure or Ctrl-C. See docs/network-file.md.',
   ].join('\n'),
   flags: {
-    ...fileFlags,
+    file: { ...fileFlag, exclusive: ['plan'] },
+    plan: Flags.string({
+      description:
+        'The changes of this plan, which "controller plan --out" saved; rejected if they would be others now.',
+      helpValue: 'PLAN',
+    }),
+    prune: { ...planFlags.prune, exclusive: ['plan'] },
+    'show-unlisted': planFlags['show-unlisted'],
     yes: Flags.boolean({ char: 'y', description: 'Do not ask.' }),
   },
   example: '-f network.yaml --yes',
   async run(run) {
     const { flags, print } = run
-    const isPruning = flags.prune === true
-    const file = await NetworkFile.read(String(flags.file))
-    const digest = await exitOnInterrupt('interrupted: nothing was changed', () => confirmPlan(run, file, isPruning))
-    const result = digest === null ? NO_CHANGES : await sendFile(run, file, { isPruning, digest })
+    const source = await readSource(flags)
+    const isPruning = source instanceof SavedPlan ? source.isPruning : flags.prune === true
+    const digest = await exitOnInterrupt('interrupted: nothing was changed', () => confirmPlan(run, source, isPruning))
+    const result = digest === null ? NO_CHANGES : await sendSections(run, source, { isPruning, digest })
     const { creates, changes, deletes } = result
     const sentence =
       result.total === 0
         ? 'Nothing to change.'
-        : `Applied ${toFileLabel(String(flags.file))}: ${creates} created, ${changes} changed, ${deletes} deleted.`
+        : `Applied ${source.label}: ${creates} created, ${changes} changed, ${deletes} deleted.`
     await print({ kind: 'done', sentence, facts: { creates, changes, deletes } })
   },
 })
 
+async function readSource({ file, plan }: CommandRun['flags']): Promise<NetworkFiles | SavedPlan> {
+  if (plan !== undefined) return SavedPlan.read(String(plan))
+  if (file === undefined) throw makeUsageError('missing flag: --file, or --plan with a plan that was saved')
+  return NetworkFiles.read(file as string[])
+}
+
 /**
  * Shows the plan, and asks unless --yes is set. Returns its digest, or null if it changes nothing.
- * @throws CommandError if the user declines, or the command cannot ask because it has no terminal
+ * @throws CommandError if the user declines, the command cannot ask because it has no terminal, or a saved plan is not the one that
+ * the network would get now
  */
 async function confirmPlan(
   { client, flags, notice, confirm }: CommandRun,
-  file: NetworkFile,
+  source: SectionSource,
   isPruning: boolean,
 ): Promise<string | null> {
   const text = new PlanText()
-  for await (const item of fetchPlan(client, file, isPruning)) {
-    const lines = text.render(item).replace(/\n$/, '')
-    if (lines !== '') notice(lines)
-  }
+  const options = { isPruning, hasUnlisted: flags['show-unlisted'] === true }
+  for await (const item of fetchPlan(client, source, options)) text.add(item)
+  notice(text.render().replace(/\n$/, ''))
   const { summary } = text
+  if (source instanceof SavedPlan && summary?.digest !== source.digest) throw changedNetworkError(client.target, source)
   if (!summary || !hasChanges(summary)) return null
   if (!flags.yes && !canPrompt())
-    throw makeUsageError(
-      `cannot prompt for the confirmation of ${toFileLabel(String(flags.file))} without a terminal`,
-      {
-        hint: '--yes',
-      },
-    )
-  if (!flags.yes) await confirm(`Apply ${toFileLabel(String(flags.file))}?`)
+    throw makeUsageError(`cannot prompt for the confirmation of ${source.label} without a terminal`, { hint: '--yes' })
+  if (!flags.yes) await confirm(`Apply ${source.label} (${countChanges(summary)})?`)
   return summary.digest
+}
+
+function changedNetworkError(target: string, { label }: SavedPlan): CommandError {
+  const message = `${target}: the network has changed since ${label} was saved, which would now do what is shown above`
+  return new CommandError(EXIT.conflict, 'NETWORK_CHANGED', message, { hint: 'save a new plan: controller plan --out' })
 }

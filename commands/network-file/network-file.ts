@@ -1,28 +1,21 @@
 // Reads a network file: YAML with one section for each resource. Mistakes are named by line and column.
 import { createReadStream } from 'node:fs'
 import type { Document, LineCounter, Node, Pair, YAMLError } from 'yaml'
-import { RequestError } from '../client/client.ts'
-import { CommandError, EXIT, toExitCode } from '../exit-codes.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
 import { describeFileError } from '../file-errors.ts'
-import type { NetworkSection } from './sections.ts'
+import { describeMistake, findSubject, type Mistake, type NetworkSection, toMistakeText } from './sections.ts'
 
 /** What the controller accepts by default, and far more than a person reads. */
 const MAX_FILE_BYTES = 32 * 1024 * 1024
 const VERSION = 1
-/** As many as the controller reports. */
-const MAX_MISTAKES = 20
 const TAG_REASON = 'tags (!) are not supported: write the value without one'
 
 const DUPLICATE_REASON = 'this member stands twice: names must be unique'
 
-type Yaml = typeof import('yaml')
+/** The code of the errors for files that are no network files. */
+export const INVALID_FILE = 'INVALID_FILE'
 
-/** What the controller says of a member of the request. */
-interface Mistake {
-  readonly field?: string | undefined
-  readonly reason?: string | undefined
-  readonly value?: string | undefined
-}
+type Yaml = typeof import('yaml')
 
 export class NetworkFile {
   readonly sections: readonly NetworkSection[]
@@ -30,14 +23,15 @@ export class NetworkFile {
   readonly #file: string
   readonly #document: Document
   readonly #lines: LineCounter
-  /** What is wrong, as lines of text. */
-  readonly #mistakes: string[] = []
+  /** What is wrong, and where. */
+  readonly #mistakes: { readonly offset: number; readonly reason: string }[] = []
 
   private constructor(yaml: Yaml, file: string, document: Document, lines: LineCounter) {
     this.#yaml = yaml
     this.#file = file
     this.#document = document
     this.#lines = lines
+    for (const offset of listDuplicateNames(yaml, document)) this.#mistakes.push({ offset, reason: DUPLICATE_REASON })
     this.#requirePlainValues()
     // Aliases must not be expanded.
     this.#throwMistakes()
@@ -60,8 +54,6 @@ export class NetworkFile {
       const document = yaml.parseDocument(text, options)
       const [problem] = [...document.errors, ...document.warnings]
       if (problem) throw makeFileError(file, lines, problem.pos[0], describeSyntax(problem))
-      const duplicateAt = findDuplicateName(yaml, document)
-      if (duplicateAt !== undefined) throw makeFileError(file, lines, duplicateAt, DUPLICATE_REASON)
       return new NetworkFile(yaml, file, document, lines)
     } catch (error) {
       // The parser and what follows its tree are recursive.
@@ -70,47 +62,16 @@ export class NetworkFile {
     }
   }
 
-  /** The same error with the line and the column of each member that the controller rejected. */
-  locate(error: unknown): unknown {
-    if (!(error instanceof RequestError)) return error
-    const message = [error, ...error.others]
-      .map((mistake) => ({ offset: this.#findMistake(mistake), text: this.describeMistake(mistake) }))
-      .sort((a, b) => a.offset - b.offset)
-      .flatMap(({ text }) => text ?? [])
-      .join('\n')
-    if (message === '') return error
-    return new CommandError(toExitCode(error), error.code, message, { hint: 'docs/network-file.md' })
-  }
-
   /** What is wrong at which line and column; undefined if it is not at a place in the file. */
-  describeMistake({ field = '', reason, value }: Mistake): string | undefined {
-    const { section, isOfSection, path } = this.#resolveField(field)
-    if (!section || reason === undefined) return undefined
-    const subject = isOfSection ? section.resource : this.#describe(section, path)
-    const place = this.#placeText(this.#findMistake({ field }))
-    const isComplete = isOfSection || reason.endsWith('?') || value === undefined || value === ''
-    return `${place}: ${subject} ${reason}${isComplete ? '' : `: ${value}`}`
+  describeMistake(mistake: Mistake): string | undefined {
+    const text = describeMistake(this.sections, mistake)
+    return text === undefined ? undefined : `${this.#placeText(this.findOffset(mistake))}: ${text}`
   }
 
-  /** The offset of the member that the controller rejected. */
-  #findMistake({ field = '' }: Mistake): number {
-    const { section, isOfSection, path } = this.#resolveField(field)
+  /** Where the member stands that the controller rejected. */
+  findOffset({ field = '' }: Mistake): number {
+    const { section, isOfSection, path } = findSubject(this.sections, field)
     return section ? this.#findOffset([section.resource, ...(isOfSection ? [] : path)]) : 0
-  }
-
-  /** The section that a field of the request is of: of the section itself, or the path of one below its records. */
-  #resolveField(field: string) {
-    const [at = '', kind, ...path] = field.split('.')
-    const section = /^\d+$/.test(at) ? this.sections[Number(at)] : undefined
-    return { section, isOfSection: kind === 'resource', path }
-  }
-
-  /** `services web: roleAttributes` */
-  #describe({ resource, records }: NetworkSection, [index, ...members]: readonly string[]): string {
-    const name = records[Number(index)]?.name
-    // The column tells which entry of a list it is.
-    const member = members.join('.').replace(/\.\d+$/, '')
-    return `${resource}${typeof name === 'string' ? ` ${name}` : ''}: ${member}`
   }
 
   // ---- structure -----------------------------------------------------------------------------------------------------
@@ -197,12 +158,14 @@ export class NetworkFile {
   }
 
   #addMistake(node: unknown, reason: string): void {
-    this.#mistakes.push(`${this.#placeText((node as Node | null)?.range?.[0] ?? 0)}: ${reason}`)
+    this.#mistakes.push({ offset: (node as Node | null)?.range?.[0] ?? 0, reason })
   }
 
   #throwMistakes(): void {
-    if (this.#mistakes.length > 0)
-      throw new CommandError(EXIT.usage, 'INVALID_FILE', this.#mistakes.slice(0, MAX_MISTAKES).join('\n'))
+    if (this.#mistakes.length === 0) return
+    const sorted = this.#mistakes.toSorted((a, b) => a.offset - b.offset)
+    const lines = sorted.map(({ offset, reason }) => `${this.#placeText(offset)}: ${reason}`)
+    throw new CommandError(EXIT.usage, INVALID_FILE, toMistakeText(lines))
   }
 
   #placeText(offset: number): string {
@@ -236,21 +199,20 @@ function describeSyntax({ code, message }: YAMLError): string {
   }
 }
 
-/** The offset of the first member, in the order of the text, whose map has another one of its name before it. */
-function findDuplicateName({ visit, isScalar }: Yaml, document: Document): number | undefined {
-  let offset: number | undefined
+/** The offsets of the members whose map has another one of their name before them. */
+function listDuplicateNames({ visit, isScalar }: Yaml, document: Document): number[] {
+  const offsets: number[] = []
   visit(document, {
     Map: (_key, { items }) => {
       const names = new Set<unknown>()
       for (const { key } of items) {
         if (!isScalar(key)) continue
-        const start = key.range?.[0] ?? 0
-        if (names.has(key.value) && (offset === undefined || start < offset)) offset = start
+        if (names.has(key.value)) offsets.push(key.range?.[0] ?? 0)
         names.add(key.value)
       }
     },
   })
-  return offset
+  return offsets
 }
 
 function isExact(value: number): boolean {
@@ -258,7 +220,7 @@ function isExact(value: number): boolean {
 }
 
 function makeFileError(file: string, lines: LineCounter, offset: number, reason: string): CommandError {
-  return new CommandError(EXIT.usage, 'INVALID_FILE', `${toPlaceText(file, lines, offset)}: ${reason}`)
+  return new CommandError(EXIT.usage, INVALID_FILE, `${toPlaceText(file, lines, offset)}: ${reason}`)
 }
 
 /** `network.yaml:12:5` */
@@ -283,7 +245,7 @@ async function readText(file: string): Promise<string> {
       if (size > MAX_FILE_BYTES)
         throw new CommandError(
           EXIT.usage,
-          'INVALID_FILE',
+          INVALID_FILE,
           `${toFileLabel(file)} is larger than ${MAX_FILE_BYTES / 1024 / 1024} MiB`,
         )
     }
@@ -292,7 +254,7 @@ async function readText(file: string): Promise<string> {
     if (error instanceof CommandError) throw error
     throw new CommandError(
       EXIT.usage,
-      'INVALID_FILE',
+      INVALID_FILE,
       `${toFileLabel(file)} cannot be read: ${describeFileError(error, file)}`,
     )
   }

@@ -11,6 +11,16 @@ interface Counts {
   readonly pairs: number
 }
 
+/** What a plan does to the records of a resource, and how many others there are. */
+interface ResourceCounts {
+  readonly resource: string
+  readonly creates: number
+  readonly changes: number
+  readonly deletes: number
+  readonly unlisted: number
+  readonly hasSection: boolean
+}
+
 /** The last item. */
 export interface PlanSummary {
   readonly kind: 'summary'
@@ -18,6 +28,7 @@ export interface PlanSummary {
   readonly creates: number
   readonly changes: number
   readonly deletes: number
+  readonly resources: readonly ResourceCounts[]
   readonly gains: Counts
   readonly loses: Counts
   readonly blockedGains: Counts
@@ -50,6 +61,7 @@ type PlanItem =
       readonly blockedBy?: readonly string[]
     }
   | { readonly kind: 'gate'; readonly name: string; readonly identities: number; readonly remainingChecks: number }
+  | { readonly kind: 'unlisted'; readonly resource: string; readonly name: string }
   | { readonly kind: 'unmatched'; readonly resource: string; readonly role: string; readonly near: readonly string[] }
   | PlanSummary
 
@@ -72,8 +84,9 @@ interface Example {
   readonly blockedBy: readonly { readonly name: string }[]
 }
 
-/** Writes a plan while it arrives, for people. */
+/** Writes a plan for people: its summary, then each item. */
 export class PlanText {
+  readonly #lines: string[] = []
   #summary: PlanSummary | undefined
   readonly #examples: Readonly<Record<EffectName, Example[]>> = {
     ...{ loses: [], blockedLosses: [], gains: [], blockedGains: [], unreachable: [] },
@@ -85,9 +98,22 @@ export class PlanText {
     return this.#summary
   }
 
-  /** The lines of one item. */
-  render(value: unknown): string {
+  /** All of it, once the summary has arrived. */
+  render(): string {
+    const summary = this.#summary
+    if (!summary) return ''
+    const details = [...this.#lines, ...this.#renderRest(summary)]
+    return toLines([...this.#renderSummary(summary), ...(details.length > 0 ? ['', ...details] : [])])
+  }
+
+  /** Takes one item. */
+  add(value: unknown): void {
     const item = value as PlanItem
+    if (item.kind === 'summary') this.#summary = item
+    else this.#lines.push(...this.#renderItem(item))
+  }
+
+  #renderItem(item: Exclude<PlanItem, PlanSummary>): string[] {
     switch (item.kind) {
       case 'create':
       case 'change':
@@ -105,13 +131,12 @@ export class PlanText {
           ...(kind === 'delete' && resource === 'identities' ? [', which loses its credentials'] : []),
           ...(kind === 'clear' ? [', which names what is deleted'] : []),
         ]
-        return toLines([
-          `${MARKS[kind]} ${isChange ? 'change' : kind} ${toRecordText(item)}${remarks.join('')}`,
-          ...lines,
-        ])
+        return [`${MARKS[kind]} ${isChange ? 'change' : kind} ${toRecordText(item)}${remarks.join('')}`, ...lines]
       }
       case 'retain':
-        return toLines([`  retain ${toRecordText(item)}: ${item.reason}`])
+        return [`  retain ${toRecordText(item)}: ${item.reason}`]
+      case 'unlisted':
+        return [`  not in the file: ${toRecordText(item)}`]
       case 'gain':
       case 'loss':
       case 'unreachable': {
@@ -119,26 +144,23 @@ export class PlanText {
         const blockingChecks = (blockedBy ?? []).map((name) => ({ name }))
         this.#examples[toEffectName(item)].push({ identity: { name: identity }, blockedBy: blockingChecks })
         const right = kind === 'unreachable' ? service : `${type === 'Dial' ? 'dialing' : 'hosting'} ${service}`
-        return toLines([`  ${identity} ${EFFECTS[kind]} ${right}${toCondition(item)}`])
+        return [`  ${identity} ${EFFECTS[kind]} ${right}${toCondition(item)}`]
       }
       case 'gate': {
         const { name, identities, remainingChecks } = item
         this.#gates.push({ policy: { name }, identities, remainingChecks })
-        return ''
+        return []
       }
       case 'unmatched': {
         const { resource, role, near } = item
-        return toLines([`  ${describeUnmatchedRole(toResourceNoun(resource), role, near)}`])
+        return [`  ${describeUnmatchedRole(toResourceNoun(resource), role, near)}`]
       }
-      case 'summary':
-        this.#summary = item
-        return toLines([...this.#renderRest(item), ...(hasChanges(item) ? [''] : []), ...this.#renderSummary(item)])
     }
   }
 
   #renderSummary(summary: PlanSummary): string[] {
-    const { creates, changes, deletes, sessions, isComplete } = summary
-    if (!hasChanges(summary)) return ['Nothing would change.']
+    const { resources, sessions, isComplete } = summary
+    if (!hasChanges(summary)) return ['Nothing would change.', ...describeUnlisted(resources)]
     const withExamples = (name: EffectName) => ({ ...summary[name], examples: this.#examples[name] })
     const impact: Impact = {
       loses: withExamples('loses'),
@@ -150,7 +172,12 @@ export class PlanText {
       isComplete,
       gates: this.#gates,
     }
-    return [`${creates} to create, ${changes} to change, ${deletes} to delete.`, ...renderImpact(impact)]
+    return [
+      `${countChanges(summary)}.`,
+      ...resources.filter(hasChanges).map((counts) => `  ${toPluralNoun(counts.resource)}: ${countChanges(counts)}`),
+      ...describeUnlisted(resources),
+      ...renderImpact(impact),
+    ]
   }
 
   /** How many rights of each effect the items before did not name. */
@@ -177,9 +204,34 @@ function toCondition({ kind, blockedBy }: RightItem): string {
   return kind === 'gain' ? `, once it passes ${names}` : `, which ${names} blocks at the moment`
 }
 
+type ChangeCounts = Pick<PlanSummary, 'creates' | 'changes' | 'deletes'>
+
 /** Whether applying the plan changes anything. */
-export function hasChanges({ creates, changes, deletes }: PlanSummary): boolean {
+export function hasChanges({ creates, changes, deletes }: ChangeCounts): boolean {
   return creates + changes + deletes > 0
+}
+
+/** `2 to create, 1 to change, 0 to delete` */
+export function countChanges({ creates, changes, deletes }: ChangeCounts): string {
+  return `${creates} to create, ${changes} to change, ${deletes} to delete`
+}
+
+/** How many records of the network the files do not name: of resources that they have a section for, and of others. */
+function describeUnlisted(resources: readonly ResourceCounts[]): string[] {
+  const list = (isOfSection: boolean) =>
+    resources
+      .filter(({ unlisted, hasSection }) => unlisted > 0 && hasSection === isOfSection)
+      .map(({ resource, unlisted }) => `${toPluralNoun(resource)} (${unlisted})`)
+      .join(', ')
+  const [ofSections, ofOthers] = [list(true), list(false)]
+  return [
+    ...(ofSections ? [`Not in the file, and left as they are: ${ofSections}. --show-unlisted names them.`] : []),
+    ...(ofOthers ? [`Without a section in the file, and left as they are: ${ofOthers}.`] : []),
+  ]
+}
+
+function toPluralNoun(plural: string): string {
+  return plural.replaceAll('-', ' ')
 }
 
 /** `service web` */

@@ -1,60 +1,93 @@
-// `controller plan`: shows what applying a network file would change, without changing it.
+// `controller plan`: shows what applying network files would change, without changing it.
 import { Flags } from '@oclif/core'
 import type { Client } from '../client/client.ts'
 import { defineConnectedCommand } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
-import { NetworkFile } from './network-file.ts'
+import { toCommandLine } from '../shell-words.ts'
+import { NetworkFiles } from './network-files.ts'
 import { hasChanges, type PlanSummary, PlanText } from './plan-items.ts'
+import { SavedPlan } from './saved-plan.ts'
+import type { SectionSource } from './sections.ts'
 
-export const fileFlags = {
-  file: Flags.string({
-    char: 'f',
-    description: 'The network file; - is stdin.',
-    helpValue: 'FILE',
-    required: true,
-  }),
+export const fileFlag = Flags.string({
+  char: 'f',
+  description:
+    'A network file, or a directory with files whose names end in .yaml or .yml; - is stdin. Can be repeated: all are one network.',
+  helpValue: 'FILE',
+  multiple: true,
+  multipleNonGreedy: true,
+})
+
+export const planFlags = {
   prune: Flags.boolean({
-    description: 'Also delete records that the file does not name, of the resources that it has a section for.',
+    description: 'Also delete records that the files do not name, of the resources that they have a section for.',
+  }),
+  'show-unlisted': Flags.boolean({
+    description: 'Also name the records of the network that the files do not name.',
   }),
 }
 
 export const planNetwork = defineConnectedCommand({
-  summary: 'Shows what applying a network file would change, and who would gain or lose access.',
+  summary: 'Shows what applying network files would change, and who would gain or lose access.',
   description: 'Exits with 0 if nothing would change, and with 3 if something would. See docs/network-file.md.',
-  flags: fileFlags,
+  flags: {
+    file: { ...fileFlag, required: true },
+    ...planFlags,
+    out: Flags.string({
+      description: 'Save the plan to this file: "controller apply --plan PLAN" makes these changes and no others.',
+      helpValue: 'PLAN',
+    }),
+  },
   example: '-f network.yaml',
-  async run({ client, flags, print }) {
-    const file = await NetworkFile.read(String(flags.file))
-    const text = new PlanText()
+  async run({ client, flags, print, notice }) {
+    const files = await NetworkFiles.read(flags.file as string[])
+    const isPruning = flags.prune === true
     let summary: PlanSummary | undefined
-    const items = observeSummary(fetchPlan(client, file, flags.prune === true), (item) => {
+    const options = { isPruning, hasUnlisted: flags['show-unlisted'] === true }
+    const items = observeSummary(fetchPlan(client, files, options), (item) => {
       summary = item
     })
     if (flags.output === undefined || flags.output === 'table')
-      await print({ kind: 'pieces', pieces: renderItems(items, text) })
+      await print({ kind: 'pieces', pieces: renderPlan(items) })
     else await print({ kind: 'list', name: 'plan', items, columns: [] })
+    if (flags.out !== undefined && summary) {
+      const path = String(flags.out)
+      SavedPlan.write(path, { isPruning, digest: summary.digest, sections: files.sections })
+      notice(`The plan is saved: ${toCommandLine('apply', ['--plan', path])}`)
+    }
     return summary && hasChanges(summary) ? EXIT.denied : EXIT.done
   },
 })
 
-/** The items of the plan; mistakes in the file are named by line and column. */
-export async function* fetchPlan(client: Client, file: NetworkFile, isPruning: boolean): AsyncGenerator<unknown> {
+interface PlanOptions {
+  readonly isPruning: boolean
+  readonly hasUnlisted: boolean
+}
+
+/** The items of the plan; mistakes are named by their places. */
+export async function* fetchPlan(
+  client: Client,
+  source: SectionSource,
+  { isPruning, hasUnlisted }: PlanOptions,
+): AsyncGenerator<unknown> {
   let hasSummary = false
+  const path = `/controller/network/plan?prune=${isPruning}${hasUnlisted ? '&unlisted=true' : ''}`
   try {
-    const request = { method: 'POST', body: file.sections }
-    for await (const item of client.items(`/controller/network/plan?prune=${isPruning}`, undefined, request)) {
+    for await (const item of client.items(path, undefined, { method: 'POST', body: source.sections })) {
       hasSummary = (item as { kind?: string }).kind === 'summary'
       yield item
     }
   } catch (error) {
-    throw file.locate(error)
+    throw source.locate(error)
   }
   if (!hasSummary) throw new CommandError(EXIT.failed, 'FAILED', `${client.target}: the plan is incomplete`)
 }
 
-/** The items as text for people. */
-export async function* renderItems(items: AsyncIterable<unknown>, text: PlanText): AsyncGenerator<string> {
-  for await (const item of items) yield text.render(item)
+/** The plan as text for people: the summary first, which arrives last. */
+async function* renderPlan(items: AsyncIterable<unknown>): AsyncGenerator<string> {
+  const text = new PlanText()
+  for await (const item of items) text.add(item)
+  yield text.render()
 }
 
 /** The same items; the summary, which comes last, is also passed on. */

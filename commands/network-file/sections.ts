@@ -1,8 +1,81 @@
-// The sections of a network file, as requests and responses carry them.
+// The sections of a network file, as requests and responses carry them, and what the controller says of their mistakes.
+import { RequestError } from '../client/client.ts'
+import { CommandError, toExitCode } from '../exit-codes.ts'
 
 /** Some records of a resource, by the members that administrators set, references by name. */
 export interface NetworkSection {
   /** The plural name of the resource. */
   readonly resource: string
   readonly records: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** What the controller says of a member of the request. */
+export interface Mistake {
+  readonly field?: string | undefined
+  readonly reason?: string | undefined
+  readonly value?: string | undefined
+}
+
+/** What a plan is made of: files, or a saved plan. Its messages name places in it. */
+export interface SectionSource {
+  readonly sections: readonly NetworkSection[]
+  /** How messages name it. */
+  readonly label: string
+  /** The same error, with the place of each member that the controller rejected. */
+  locate(error: unknown): unknown
+  /** What is wrong and where; undefined if it is not at a place in the sections. */
+  describeMistake(mistake: Mistake): string | undefined
+}
+
+/** As many mistakes are reported as the controller names. */
+export const MAX_MISTAKES = 100
+
+/** The part of a request that a mistake is about. */
+interface Subject {
+  readonly section: NetworkSection | undefined
+  /** Whether it is the section itself. */
+  readonly isOfSection: boolean
+  /** The path of a member below the records of the section. */
+  readonly path: readonly string[]
+}
+
+/** The part of the sections that the field of a mistake names: `0.resource`, `0.records.3.name`. */
+export function findSubject(sections: readonly NetworkSection[], field: string): Subject {
+  const [at = '', kind, ...path] = field.split('.')
+  const section = /^\d+$/.test(at) ? sections[Number(at)] : undefined
+  return { section, isOfSection: kind === 'resource', path }
+}
+
+/** `services web: roleAttributes is not known here`; undefined if the mistake is not about the sections. */
+export function describeMistake(
+  sections: readonly NetworkSection[],
+  { field = '', reason, value }: Mistake,
+): string | undefined {
+  const { section, isOfSection, path } = findSubject(sections, field)
+  if (!section || reason === undefined) return undefined
+  const subject = isOfSection ? section.resource : describeMember(section, path)
+  const isComplete = isOfSection || reason.endsWith('?') || value === undefined || value === ''
+  return `${subject} ${reason}${isComplete ? '' : `: ${value}`}`
+}
+
+/** `services web: roleAttributes` */
+function describeMember({ resource, records }: NetworkSection, [index, ...members]: readonly string[]): string {
+  const name = records[Number(index)]?.name
+  // The column tells which entry of a list it is.
+  const member = members.join('.').replace(/\.\d+$/, '')
+  return `${resource}${typeof name === 'string' ? ` ${name}` : ''}: ${member}`
+}
+
+/** An error of the controller with one line for each mistake; the same error if it names none. */
+export function toLocatedError(error: unknown, describe: (mistakes: readonly Mistake[]) => readonly string[]): unknown {
+  if (!(error instanceof RequestError)) return error
+  const lines = describe([error, ...error.others])
+  if (lines.length === 0) return error
+  return new CommandError(toExitCode(error), error.code, toMistakeText(lines), { hint: 'docs/network-file.md' })
+}
+
+/** The lines of as many mistakes as are reported. */
+export function toMistakeText(lines: readonly string[]): string {
+  const rest = lines.length >= MAX_MISTAKES ? [`only the first ${MAX_MISTAKES} mistakes are shown`] : []
+  return [...lines.slice(0, MAX_MISTAKES), ...rest].join('\n')
 }

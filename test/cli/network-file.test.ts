@@ -80,6 +80,46 @@ describe('plan', () => {
     expect(stdout).toContain('The policy dial would demand no posture check')
   })
 
+  it('begins with a summary by resource, and with what the file does not name, which --show-unlisted names', async () => {
+    const { stdout } = await cli('plan', '-f', fileOf(CHANGES), '--show-unlisted')
+
+    const lines = stdout.split('\n')
+    expect(lines[0]).toBe('2 to create, 1 to change, 0 to delete.')
+    expect(lines).toContain('  services: 1 to create, 0 to change, 0 to delete')
+    expect(stdout).toMatch(/^Not in the file, and left as they are: .*services \(1\).*--show-unlisted/m)
+    expect(stdout).toMatch(/^Without a section in the file, and left as they are: .*identities \(\d+\)/m)
+    expect(lines).toContain('  not in the file: service web')
+    expect(lines.indexOf('  not in the file: service web')).toBeGreaterThan(lines.indexOf('+ create service mail'))
+  })
+
+  it('reads several files and directories as one network, and names the file of each mistake', async () => {
+    const folder = mkdtempSync(join(files, 'parts-'))
+    writeFileSync(join(folder, 'a.yaml'), 'version: 1\nservices:\n  - {name: mail, colour: red}\n')
+    writeFileSync(join(folder, 'b.yml'), 'version: 1\nservices:\n  - {name: fax}\n')
+    writeFileSync(join(folder, 'notes.txt'), 'not a network file')
+    const policies = fileOf(
+      "version: 1\nservice-policies:\n  - {name: p, type: Dial, identityRoles: ['@jane'], serviceRoles: ['@mail', '@fax', '@none']}\n",
+    )
+
+    const refused = await cli('plan', '-f', policies, '-f', folder)
+    writeFileSync(join(folder, 'a.yaml'), 'version: 1\nservices:\n  - {name: mail}\n  - {name: none}\n')
+    const planned = await cli('plan', '-f', policies, '-f', folder)
+
+    expect(refused.stderr).toContain(`${policies}:3:85: service-policies p: serviceRoles names "none"`)
+    expect(refused.stderr).toContain(`\n${join(folder, 'a.yaml')}:3:18: services mail: colour is not known`)
+    expect(planned.stdout).toContain('4 to create, 0 to change, 0 to delete.\n')
+    expect(planned.stdout).toContain('jane gains dialing fax')
+  })
+
+  it('names the mistakes of all files that are no network files', async () => {
+    const [one, other] = [fileOf('services: []\n'), fileOf('version: 1\nservices: {}\n')]
+
+    const { stderr } = await cli('plan', '-f', one, '-f', other)
+
+    expect(stderr).toContain(`${one}:1:1: the version is missing`)
+    expect(stderr).toContain(`${other}:2:1: services must be a list`)
+  })
+
   it('shows the members of a new record that differ from the defaults, and marks administrators', async () => {
     const file = fileOf(
       'version: 1\nservices:\n  - {name: mail, roleAttributes: [mail]}\nidentities:\n  - {name: boss, isAdmin: true}\n',
@@ -260,8 +300,8 @@ describe('plan', () => {
     expect(stdout).toBe('')
   })
 
-  it('refuses a file that does not exist, and a directory', async () => {
-    for (const file of [join(files, 'absent.yaml'), files]) {
+  it('refuses a file that does not exist, and a directory without files', async () => {
+    for (const file of [join(files, 'absent.yaml'), mkdtempSync(join(files, 'empty-'))]) {
       const { code, stderr } = await cli('plan', '-f', file)
       expect(code).toBe(2)
       expect(stderr).toContain(file)
@@ -307,6 +347,34 @@ describe('apply', () => {
     expect(first.stderr).toContain('+ create service mail\n')
     expect(JSON.parse(second.stdout)).toEqual({ creates: 0, changes: 0, deletes: 0 })
     expect((await cli('plan', '-f', file)).code).toBe(0)
+  })
+
+  it('makes the changes of a saved plan, and no others', async () => {
+    const plan = join(files, 'saved-plan.json')
+    const file = fileOf('version: 1\nservices:\n  - {name: saved, roleAttributes: [a]}\n')
+    const saved = await cli('plan', '-f', file, '--out', plan)
+    await cli('service', 'create', 'unrelated')
+    const applied = await cli('apply', '--plan', plan, '--yes')
+    const again = await cli('apply', '--plan', plan, '--yes')
+
+    expect([saved.code, saved.stderr]).toEqual([3, `The plan is saved: controller apply --plan ${plan}\n`])
+    expect(applied).toMatchObject({ code: 0, stdout: `Applied ${plan}: 1 created, 0 changed, 0 deleted.\n` })
+    expect(again.code).toBe(6)
+    expect(again.stderr).toContain('the network has changed since')
+    expect((await cli('apply', '--plan', file, '--yes')).stderr).toContain('is not a plan that this program can apply')
+  })
+
+  it('refuses a saved plan if what it touches has changed since', async () => {
+    const plan = join(files, 'changed-plan.json')
+    await cli('service', 'create', 'touched', '--role', 'a')
+    await cli('plan', '-f', fileOf('version: 1\nservices:\n  - {name: touched, roleAttributes: [b]}\n'), '--out', plan)
+    await cli('service', 'update', 'touched', '--add-role', 'c')
+
+    const { code, stderr } = await cli('apply', '--plan', plan, '--yes')
+
+    expect(code).toBe(6)
+    expect(stderr).toContain('Try: save a new plan: controller plan --out')
+    expect((await cli('service', 'get', 'touched', '-o', 'json')).stdout).toContain('"c"')
   })
 
   it('deletes by --prune what the file does not name', async () => {
@@ -413,7 +481,16 @@ describe('Ctrl-C during apply', () => {
   it('ends the command at once when it is pressed twice', async () => {
     const none = { identities: 0, services: 0, pairs: 0 }
     const effects = { gains: none, loses: none, blockedGains: none, blockedLosses: none, unreachable: none }
-    const summary = { kind: 'summary', digest: 'd', creates: 9, changes: 0, deletes: 0, ...effects, sessions: 0 }
+    const summary = {
+      kind: 'summary',
+      digest: 'd',
+      creates: 9,
+      changes: 0,
+      deletes: 0,
+      resources: [],
+      ...effects,
+      sessions: 0,
+    }
     let requestCount = 0
     const server = await listServer(0, async function* () {
       if (++requestCount === 1) return yield summary

@@ -95,6 +95,34 @@ describe('a plan', () => {
     ])
   })
 
+  it('counts the records that the file does not name, and names them if it is asked to', async () => {
+    const sections = [{ resource: 'posture-checks', records: [{ name: 'domain' }] }]
+    const response = await people.ask('POST', '/controller/network/plan?unlisted=true', sections)
+    const items: { kind: string; resource: string; name: string }[] = response.body.data
+    const { summary } = await planOf(sections)
+
+    const namesOf = (plural: string) =>
+      items.filter(({ kind, resource }) => kind === 'unlisted' && resource === plural).map(({ name }) => name)
+    const counts = summary.resources as { resource: string; unlisted: number; hasSection: boolean }[]
+    expect(namesOf('posture-checks').sort()).toEqual(['mfa', 'os'])
+    expect(counts).toContainEqual(
+      expect.objectContaining({ resource: 'posture-checks', unlisted: 2, hasSection: true }),
+    )
+    for (const { resource, records } of await readExport(people)) {
+      const count = counts.find((of) => of.resource === resource)?.unlisted ?? 0
+      expect([resource, count]).toEqual([resource, namesOf(resource).length])
+      if (resource !== 'posture-checks') expect(count).toBe(records.length)
+    }
+  })
+
+  it('counts nothing but records without a section if it prunes', async () => {
+    const { summary } = await planOf([{ resource: 'posture-checks', records: [{ name: 'domain' }] }], true)
+
+    const ofResource = (name: string) => summary.resources.find((of: { resource: string }) => of.resource === name)
+    expect(ofResource('posture-checks')).toMatchObject({ deletes: 2, unlisted: 0, hasSection: true })
+    expect(ofResource('services')).toMatchObject({ deletes: 0, unlisted: 1, hasSection: false })
+  })
+
   it('orders records after those that they refer to, whatever the order of the file', async () => {
     const { of } = await planOf([
       { resource: 'services', records: [{ name: 'print', configs: ['printer'] }] },
@@ -509,12 +537,38 @@ describe('a file is refused by its place', () => {
     ])
   })
 
-  it('with at most 20 mistakes', async () => {
-    const records = Array.from({ length: 30 }, (_, at) => ({ name: `service ${at}`, colour: 'red' }))
+  it('with the mistakes of a section whose name is misspelt, and with the rules that other records break', async () => {
+    const { body } = await people.ask('POST', '/controller/network/plan', [
+      { resource: 'servces', records: [{ name: 'a', colour: 'red' }] },
+      { resource: 'service-policies', records: [policy('p', { serviceRoles: ['@a'], identityRoles: ['@absent'] })] },
+      { resource: 'configs', records: [{ name: 'c', configType: 'printer.v1', data: { queue: 7 } }] },
+    ])
+
+    const { others, ...first } = body.error.cause
+    expect([first, ...others].map(({ field }) => field).sort()).toEqual([
+      '0.records.0.colour',
+      '0.resource',
+      '1.records.0.identityRoles.0',
+      '2.records.0.data.queue',
+    ])
+  })
+
+  it('without the references to records in a section of no resource, which may be right', async () => {
+    const { body } = await people.ask('POST', '/controller/network/plan', [
+      { resource: 'printers', records: [{ name: 'a' }] },
+      { resource: 'service-policies', records: [policy('p', { type: 'bind', serviceRoles: ['@a'] })] },
+    ])
+
+    const { others, ...first } = body.error.cause
+    expect([first, ...others].map(({ field }) => field).sort()).toEqual(['0.resource', '1.records.0.type'])
+  })
+
+  it('with at most 100 mistakes', async () => {
+    const records = Array.from({ length: 130 }, (_, at) => ({ name: `service ${at}`, colour: 'red' }))
 
     const { body } = await people.ask('POST', '/controller/network/plan', [{ resource: 'services', records }])
 
-    expect(body.error.cause.others).toHaveLength(19)
+    expect(body.error.cause.others).toHaveLength(99)
   })
 
   it('that is not a list of sections', async () => {

@@ -4,8 +4,6 @@ import type { SizeLimit } from '../../../src/definitions/schema/body-sizes.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import {
   anyObject,
-  flag,
-  type JsonSchema,
   listOf,
   objectOf,
   requiredObject,
@@ -14,7 +12,7 @@ import {
   whole,
 } from '../../../src/definitions/schema/json-schema.ts'
 import { ControllerError, errors, toPrintable } from '../../../src/foundation/errors.ts'
-import { computePlanImpact, type PlanImpact } from '../../../src/operations/network-file/access-changes.ts'
+import { computePlanImpact } from '../../../src/operations/network-file/access-changes.ts'
 import { applySteps, checkSteps, MAX_RECORDS_PER_TRANSACTION } from '../../../src/operations/network-file/apply.ts'
 import { exportNetwork, type NetworkSection } from '../../../src/operations/network-file/export.ts'
 import { type NetworkPlan, planNetwork } from '../../../src/operations/network-file/plan.ts'
@@ -23,13 +21,13 @@ import type { Context } from '../../../src/storage/context.ts'
 import { streamItems } from '../../responses/list-stream.ts'
 import { emptyResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
+import { countProperties, countSteps, planItemSchema, renderPlan } from './plan-items.ts'
 
 const COMMON = { apis: ['management'], topic: 'network', isOwn: true } as const
 const READ = { permission: 'network.read', grantedTo: 'administrator' } as const
 
 /** The file has one section for each resource; an export has one for each page. */
 const MAX_SECTIONS = 10_000
-const BATCH = 200
 
 /** What the bytes of a file would allow takes seconds to parse and validate, during which nothing else is served. */
 const SIZE_LIMITS: readonly SizeLimit[] = [
@@ -60,64 +58,6 @@ const PRUNE = {
     description: 'Also delete records that the file does not name, of resources that it has.',
   },
 } as const
-
-const countProperties = { creates: whole, changes: whole, deletes: whole }
-const valueSchema: JsonSchema = { description: 'As the file shows it.' }
-const effectSchema = requiredObject({ identities: whole, services: whole, pairs: whole })
-const planItemSchema = objectOf({
-  kind: {
-    ...text,
-    enum: [
-      'create',
-      'change',
-      'delete',
-      'clear',
-      'retain',
-      'gain',
-      'loss',
-      'unreachable',
-      'gate',
-      'unmatched',
-      'summary',
-    ],
-    description:
-      'create, change, delete: of a record. clear: the record names one that is deleted, and loses that reference. retain: the file does not name the record, and it is not deleted. gain, loss: of a right. unreachable: a right without an edge router. gate: a policy that demands less of machines. unmatched: a role that selects no record after the plan. summary: comes last.',
-  },
-  resource: text,
-  name: text,
-  members: listOf(
-    objectOf({
-      name: text,
-      before: valueSchema,
-      after: valueSchema,
-      isDefault: { ...flag, description: 'Whether a new record has the default.' },
-    }),
-  ),
-  reason: text,
-  identity: text,
-  service: text,
-  type: { ...text, enum: ['Dial', 'Bind'] },
-  blockedBy: {
-    ...listOf(text),
-    description: 'Of a gain or a loss that posture blocks at the moment: the posture checks that do not pass.',
-  },
-  identities: whole,
-  remainingChecks: whole,
-  role: text,
-  near: { ...listOf(text), description: 'Roles that select records, and are similar to one that does not.' },
-  digest: {
-    ...text,
-    description: 'Two plans with the same digest make the same changes, and change access in the same way.',
-  },
-  ...countProperties,
-  gains: effectSchema,
-  loses: effectSchema,
-  blockedGains: effectSchema,
-  blockedLosses: effectSchema,
-  unreachable: effectSchema,
-  sessions: { ...whole, description: 'How many sessions would end.' },
-  isComplete: { ...flag, description: 'Whether the access of every identity was compared.' },
-})
 
 const progressSchema = requiredObject({
   ...countProperties,
@@ -150,7 +90,10 @@ export const networkFileOperations: readonly AnyOperation[] = [
     path: '/controller/network/plan',
     summary: 'Shows what applying a file would create, change and delete, and who would gain or lose which access.',
     access: READ,
-    query: { prune: PRUNE },
+    query: {
+      prune: PRUNE,
+      unlisted: { schema: { type: 'boolean', description: 'Also list the records that the file does not name.' } },
+    },
     body: readSections,
     bodyLimit: 'limits.networkFile',
     sizeLimits: SIZE_LIMITS,
@@ -161,7 +104,8 @@ export const networkFileOperations: readonly AnyOperation[] = [
       const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
       const dryRun = controller.contexts.create(context.caller, context.origin, true)
       await checkSteps(controller.entities, dryRun, plan.steps)
-      return streamItems(renderPlan(controller, context, plan))
+      const options = { isPruning: query.prune === true, hasUnlisted: query.unlisted === true }
+      return streamItems(renderPlan(controller, context, plan, options))
     },
   }),
   defineOperation<readonly NetworkSection[]>({
@@ -213,37 +157,6 @@ async function* renderSections(context: Context): AsyncGenerator<readonly string
   for await (const section of exportNetwork(context)) yield [JSON.stringify(section)]
 }
 
-async function* renderPlan(
-  controller: Controller,
-  context: Context,
-  plan: NetworkPlan,
-): AsyncGenerator<readonly string[]> {
-  const { steps, retained, cleared, unmatchedRoles } = plan
-  for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
-  for (let at = 0; at < cleared.length; at += BATCH) yield cleared.slice(at, at + BATCH).map(renderCleared)
-  yield retained.map(({ fileResource, label: name, reason }) =>
-    JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
-  )
-  yield unmatchedRoles.map((unmatched) => JSON.stringify({ kind: 'unmatched', ...unmatched }))
-  const impact = await computePlanImpact(controller, context, steps)
-  yield renderAccess(impact)
-  const { gains, loses, blockedGains, blockedLosses, unreachable, sessions, isComplete } = impact
-  const effects = {
-    gains: gains.counts,
-    loses: loses.counts,
-    blockedGains: blockedGains.counts,
-    blockedLosses: blockedLosses.counts,
-    unreachable: unreachable.counts,
-  }
-  const digest = computeDigest(plan, impact)
-  yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), ...effects, sessions, isComplete })]
-}
-
-function countSteps(steps: NetworkPlan['steps']) {
-  const count = (action: string) => steps.filter((step) => step.action === action).length
-  return { creates: count('create'), changes: count('change'), deletes: count('delete') }
-}
-
 /** Plans and applies a file. What a client can stop begins with the request, so that stopping it early changes nothing. */
 async function* applyNetwork(
   controller: Controller,
@@ -256,7 +169,7 @@ async function* applyNetwork(
     const plan = await planNetwork(controller, context, sections, { isPruning })
     if (digest !== undefined) {
       const impact = await computePlanImpact(controller, context, plan.steps)
-      if (digest !== computeDigest(plan, impact)) throw errors.NETWORK_CHANGED()
+      if (digest !== computeDigest(controller.authority.trustDomain, plan, impact)) throw errors.NETWORK_CHANGED()
     }
     yield* renderProgress(controller, context, plan, signal)
   } finally {
@@ -290,27 +203,4 @@ function describeFailure({ status, code, message, publicCause = {} }: Controller
     return { status, code, message, ...('message' in publicCause ? { reason: publicCause.message } : {}) }
   const { field, reason, value } = publicCause
   return { status, code, message, field, reason, value: toPrintable(value) }
-}
-
-function renderStep(step: NetworkPlan['steps'][number]): string {
-  const { action: kind, fileResource, label: name } = step
-  const common = { kind, resource: fileResource.resource.plural, name }
-  return JSON.stringify('members' in step ? { ...common, members: step.members } : common)
-}
-
-function renderCleared({ fileResource, label: name, members }: NetworkPlan['cleared'][number]): string {
-  return JSON.stringify({ kind: 'clear', resource: fileResource.resource.plural, name, members })
-}
-
-function renderAccess({ gains, loses, blockedGains, blockedLosses, unreachable, gates }: PlanImpact): string[] {
-  const pairs = (kind: string, { pairs: named }: PlanImpact['gains']) => named.map((pair) => ({ kind, ...pair }))
-  const items = [
-    ...pairs('loss', loses),
-    ...pairs('loss', blockedLosses),
-    ...pairs('gain', gains),
-    ...pairs('gain', blockedGains),
-    ...pairs('unreachable', unreachable),
-    ...gates.map((gate) => ({ kind: 'gate', ...gate })),
-  ]
-  return items.map((item) => JSON.stringify(item))
 }

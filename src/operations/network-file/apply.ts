@@ -5,6 +5,7 @@ import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, get } from '../../storage/entities/entities.ts'
 import { getRecordTable } from '../../storage/entities/record-tables.ts'
 import { ConfigDataRules } from './config-data.ts'
+import { FileMistakes } from './mistakes.ts'
 import { toFileError } from './plan-records.ts'
 import type { PlanStep } from './plan-step.ts'
 import { applyValues } from './record-comparison.ts'
@@ -14,26 +15,38 @@ type PreparedStep = (tx: WriteContext) => Promise<unknown>
 /** A larger transaction would delay the changes of others. */
 export const MAX_RECORDS_PER_TRANSACTION = 200
 
+interface Preparation {
+  /** Ends it early. */
+  readonly signal?: AbortSignal | undefined
+  /** Where the rules that records break are added. */
+  readonly mistakes?: FileMistakes
+}
+
 /**
  * Prepares the changes of a plan: what can be judged outside of a transaction, such as certificates and config data, is.
- * @throws the errors of the rules of a record, by its place in the file
+ * @throws the rules that records break, by their places in the file
  */
-async function prepareSteps(
+export async function prepareSteps(
   entities: EntityStore,
   context: Context,
   steps: readonly PlanStep[],
-  signal: AbortSignal | undefined,
+  { signal, mistakes = new FileMistakes() }: Preparation,
 ): Promise<PreparedStep[]> {
   const prepared: PreparedStep[] = []
   const configData = await ConfigDataRules.load(context, steps)
   for (const [at, step] of steps.entries()) {
-    configData.requireMatch(step)
-    const isLate = configData.hasPlannedType(step)
-    prepared.push(await withPlace(step, () => prepareStep(entities, context, step, isLate)))
+    try {
+      configData.requireMatch(step)
+      const isLate = configData.hasPlannedType(step)
+      prepared.push(await withPlace(step, () => prepareStep(entities, context, step, isLate)))
+    } catch (error) {
+      mistakes.add(error)
+    }
     // Other requests get a turn.
     if (at % MAX_RECORDS_PER_TRANSACTION === 0) await setImmediate()
     if (signal?.aborted) break
   }
+  mistakes.throwIfAny()
   return prepared
 }
 
@@ -48,7 +61,7 @@ export async function* applySteps(
   steps: readonly PlanStep[],
   signal?: AbortSignal,
 ): AsyncGenerator<number> {
-  const changes = await prepareSteps(entities, context, steps, signal)
+  const changes = await prepareSteps(entities, context, steps, { signal })
   for (let at = 0; at < steps.length && !signal?.aborted; at += MAX_RECORDS_PER_TRANSACTION) {
     const end = Math.min(at + MAX_RECORDS_PER_TRANSACTION, steps.length)
     await context.write(async (tx) => {
@@ -66,7 +79,7 @@ export async function* applySteps(
  * @throws the errors of the rules of a record, by its place in the file
  */
 export async function checkSteps(entities: EntityStore, dryRun: Context, steps: readonly PlanStep[]): Promise<void> {
-  if (steps.length > MAX_RECORDS_PER_TRANSACTION) await prepareSteps(entities, dryRun, steps, undefined)
+  if (steps.length > MAX_RECORDS_PER_TRANSACTION) await prepareSteps(entities, dryRun, steps, {})
   else for await (const _ of applySteps(entities, dryRun, steps));
 }
 

@@ -1,6 +1,7 @@
 // The records of a network file, each with what identifies it: unknown resources and records that stand twice are refused.
+import { computeEditDistance } from '../../foundation/edit-distance.ts'
 import { invalidError } from '../../foundation/errors.ts'
-import { suggestNearest } from '../../foundation/nearest.ts'
+import { findNearest, suggestNearest } from '../../foundation/nearest.ts'
 import type { FileRecord, NetworkSection } from './export.ts'
 import { type FileMember, type FileResource, fileResources, listMembers } from './file-resources.ts'
 import type { FileMistakes } from './mistakes.ts'
@@ -16,25 +17,27 @@ export interface FileEntry {
 
 const byPlural = new Map(fileResources.map((fileResource) => [fileResource.resource.plural, fileResource]))
 
+/** The records of a file, as far as its sections are of resources. */
+interface Entries {
+  readonly byResource: ReadonlyMap<FileResource, readonly FileEntry[]>
+  /** The names of the records in sections of no resource: what refers to one of them may be right. */
+  readonly unplacedNames: ReadonlySet<string>
+}
+
 /**
- * The records of each resource that the file has a section for, without the members that records do not have.
- * @throws COULD_NOT_VALIDATE if a section is of no resource: what refers to its records would seem wrong, too
+ * The records of each resource that the file has a section for, without the members that records do not have. A section whose
+ * name is misspelt is a mistake, and is read as the one that is most likely meant, so that the other mistakes are reported, too.
  */
-export function readEntries(
-  sections: readonly NetworkSection[],
-  mistakes: FileMistakes,
-): ReadonlyMap<FileResource, readonly FileEntry[]> {
-  for (const [at, { resource }] of sections.entries()) {
-    if (byPlural.has(resource)) continue
-    const rest = suggestNearest(resource, byPlural.keys()) || `, which has ${[...byPlural.keys()].join(', ')}`
-    mistakes.add(invalidError(`${at}.resource`, `is not a resource of the network file${rest}`, resource))
-  }
-  mistakes.throwIfAny()
+export function readEntries(sections: readonly NetworkSection[], mistakes: FileMistakes): Entries {
   const entries = new Map<FileResource, FileEntry[]>()
+  const unplacedNames = new Set<string>()
   const keys = new Map<FileResource, Set<string>>()
   for (const [at, { resource, records }] of sections.entries()) {
-    const fileResource = byPlural.get(resource)
-    if (!fileResource) continue
+    const fileResource = byPlural.get(resource) ?? guessResource(resource, at, mistakes)
+    if (!fileResource) {
+      for (const { name } of records) if (typeof name === 'string') unplacedNames.add(name)
+      continue
+    }
     const ofResource = entries.get(fileResource) ?? []
     const seenKeys = keys.get(fileResource) ?? new Set()
     entries.set(fileResource, ofResource)
@@ -44,7 +47,7 @@ export function readEntries(
       try {
         const knownMembers = pickKnownMembers(fileResource, record, path, mistakes)
         const { key, label } = identify(fileResource, record, path)
-        if (seenKeys.has(key)) throw invalidError(placeOf(fileResource, path), 'stands twice in the file', label)
+        if (seenKeys.has(key)) throw invalidError(placeOf(fileResource, path), 'stands twice', label)
         seenKeys.add(key)
         ofResource.push({ record: knownMembers, path, label })
       } catch (error) {
@@ -52,7 +55,19 @@ export function readEntries(
       }
     }
   }
-  return entries
+  return { byResource: entries, unplacedNames }
+}
+
+/** A name with more wrong letters may be another word. */
+const MAX_GUESSED_LETTERS = 2
+
+/** The resource whose name that of a section misspells: the section is a mistake. Undefined if it may be another word. */
+function guessResource(resource: string, at: number, mistakes: FileMistakes): FileResource | undefined {
+  const plurals = [...byPlural.keys()]
+  const rest = suggestNearest(resource, plurals) || `, which has ${plurals.join(', ')}`
+  mistakes.add(invalidError(`${at}.resource`, `is not a resource of the network file${rest}`, resource))
+  const [nearest = ''] = findNearest(resource, plurals)
+  return computeEditDistance(resource, nearest) <= MAX_GUESSED_LETTERS ? byPlural.get(nearest) : undefined
 }
 
 /** The members that records of the resource have. The others are mistakes. */

@@ -1,10 +1,13 @@
 // Records that the controller made: the network file leaves them out while they are as they were made.
-
+import type { SqlBool } from 'kysely'
+import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { applyFallbacks } from '../../definitions/schema/bodies.ts'
 import { toTunnelerRecords } from '../../network/routers/router-provisioner.ts'
 import type { ReadContext } from '../../storage/context.ts'
+import { selectRows } from '../../storage/entities/subtypes.ts'
+import { sql } from '../../storage/lists/sql-text.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import { toFileRecord } from './file-records.ts'
 import type { FileResource } from './file-resources.ts'
@@ -72,6 +75,23 @@ export class InitialValues {
   #toText(entity: Values): string {
     return JSON.stringify(toFileRecord(this.#fileResource, entity, (_target, id) => id))
   }
+}
+
+/** The rows of a resource itself, not of its subtypes, for which `isMade` is false: a plan counts them in tables of any size. */
+export function selectConfigured(db: ReadContext['db'], resource: AnyResource) {
+  let rows = selectRows(db, resource)
+  const { subtypes } = getCompiledResource(resource.plural)
+  const isColumn = (name: string) => sql.ref(`${resource.table}.${name}`)
+  for (const { subtypeOf } of subtypes)
+    if (subtypeOf) rows = rows.where(sql<SqlBool>`${isColumn(subtypeOf.discriminator)} = 0`)
+  if ('isSystem' in resource.fields) rows = rows.where(sql<SqlBool>`${isColumn('isSystem')} = 0`)
+  for (const { id } of resource.builtIn) rows = rows.where(sql<SqlBool>`${isColumn('id')} <> ${id}`)
+  if (!isIdentities(resource)) return rows
+  return rows
+    .where(sql<SqlBool>`${isColumn('isDefaultAdmin')} = 0`)
+    .where(
+      sql<SqlBool>`not exists (select 1 from routers r where r.id = ${isColumn('id')} and r.${sql.ref('isTunnelerEnabled')} = 1)`,
+    )
 }
 
 function isIdentities({ plural }: AnyResource): boolean {

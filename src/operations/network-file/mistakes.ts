@@ -2,7 +2,7 @@
 import { ControllerError, errors, type FieldCause } from '../../foundation/errors.ts'
 
 /** More would not be read. */
-const MAX_MISTAKES = 20
+const MAX_MISTAKES = 100
 
 /** The mistakes of one file. */
 export class FileMistakes {
@@ -17,6 +17,10 @@ export class FileMistakes {
     this.#first ??= error as ControllerError
     this.#causes.push(cause)
     if (this.#causes.length >= MAX_MISTAKES) this.throwIfAny()
+  }
+
+  get isEmpty(): boolean {
+    return this.#causes.length === 0
   }
 
   /** Whether a mistake at a place is reported already. */

@@ -4,17 +4,16 @@ import { requireSameRights } from '../../authentication/sessions/callers.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { invalidError } from '../../foundation/errors.ts'
-import type { Context } from '../../storage/context.ts'
+import type { Planning } from './plan-records.ts'
 import type { ChangeStep, PlanStep } from './plan-step.ts'
 
 /**
- * Judges the session of the caller as each of its transactions is judged, by the records as they are after the plan.
- * @throws COULD_NOT_VALIDATE if the caller would not be an administrator, or would owe a second factor, by the place of the change
+ * Judges the session of the caller as each of its transactions is judged, by the records as they are after the plan. It is a
+ * mistake if the caller would not be an administrator, or would owe a second factor.
  */
 export function requireOwnRights(
   auth: Pick<Auth, 'apiSessions' | 'policies' | 'signers'>,
-  { caller, clock }: Context,
-  steps: readonly PlanStep[],
+  { context: { caller, clock }, steps, mistakes }: Pick<Planning, 'context' | 'steps' | 'mistakes'>,
 ): void {
   if (caller.kind !== 'identity') return
   const changes = steps.flatMap((step) => {
@@ -28,7 +27,7 @@ export function requireOwnRights(
   } catch (error) {
     const identity = findChange(steps, identities.plural, caller.identityId)
     const policyId = identity?.after.authPolicyId ?? auth.apiSessions.get(caller.apiSessionId)?.identity.authPolicyId
-    throw describeLoss(identity, findChange(steps, authPolicies.plural, String(policyId))) ?? error
+    mistakes.add(describeLoss(identity, findChange(steps, authPolicies.plural, String(policyId))) ?? error)
   }
 }
 

@@ -4,12 +4,13 @@ import type { PlanImpact } from './access-changes.ts'
 import type { NetworkPlan } from './plan.ts'
 
 /**
- * Returns a hash of what a plan shows: its steps, the records that it deletes as they are, what that changes in others, and the access
- * that it changes. How
- * many sessions would end is not in it, because users sign in and out all the time.
+ * Returns a hash of what a plan shows: the network, the steps, the records that it deletes as they are, what that changes in others,
+ * and the access that it changes. How many sessions would end is not in it, because users sign in and out all the time.
+ * @param network what tells the network from all others
  */
-export function computeDigest({ steps, cleared }: NetworkPlan, impact: PlanImpact): string {
+export function computeDigest(network: string, { steps, cleared }: NetworkPlan, impact: PlanImpact): string {
   const hash = createHash('sha256')
+  hash.update(network)
   for (const step of steps) {
     const { action, fileResource, label } = step
     const content = step.action === 'delete' ? step.before.updatedAt : step.members

@@ -40,6 +40,8 @@ export interface Planning {
   readonly routerIdentities: Map<string, PlannedValues>
   /** By id: the places of identities in the file. */
   readonly identityPaths: Map<string, string>
+  /** The names of records in sections of no resource. */
+  readonly unplacedNames: ReadonlySet<string>
 }
 
 const PAGE = 200
@@ -127,7 +129,7 @@ function collectMistakes(
 
 /** The records as bodies: with ids in place of names. A name that nothing has is a mistake. */
 async function toBodies(
-  { names, mistakes, referencePaths }: Planning,
+  { names, mistakes, referencePaths, unplacedNames }: Planning,
   fileResource: FileResource,
   entries: readonly FileEntry[],
 ): Promise<Values[]> {
@@ -148,8 +150,8 @@ async function toBodies(
         (target, name, at = '') => {
           const id = names.findId(target, name)
           const place = `${path}.${member}${at}`
-          if (id === undefined) missing.push({ target, name, place })
-          else if (!referencePaths.has(id)) referencePaths.set(id, place)
+          if (id === undefined && !unplacedNames.has(name)) missing.push({ target, name, place })
+          else if (id !== undefined && !referencePaths.has(id)) referencePaths.set(id, place)
           return id ?? name
         },
     ),
@@ -323,18 +325,18 @@ function addRouterIdentity({ context, names, routerIdentities }: Planning, step:
   names.add(identities, step.label, step.id)
 }
 
-/**
- * Requires that the file names no identity that goes with the tunneler of its edge router.
- * @throws COULD_NOT_VALIDATE for such an identity, by its place
- */
-export function requireRouterIdentities({ steps, identityPaths }: Planning, deletions: readonly DeleteStep[]): void {
+/** Requires that the file names no identity that goes with the tunneler of its edge router. Such an identity is a mistake. */
+export function requireRouterIdentities(
+  { steps, identityPaths, mistakes }: Planning,
+  deletions: readonly DeleteStep[],
+): void {
   for (const step of [...steps, ...deletions]) {
     if (step.fileResource.resource.plural !== edgeRouters.plural || step.action === 'create') continue
     if (step.before.isTunnelerEnabled !== true) continue
     const path =
       step.action === 'change' && step.after.isTunnelerEnabled === true ? undefined : identityPaths.get(step.id)
     const reason = `would be deleted with the tunneler of edge router ${step.label}`
-    if (path !== undefined) throw invalidError(`${path}.name`, reason, step.label)
+    if (path !== undefined) mistakes.add(invalidError(`${path}.name`, reason, step.label))
   }
 }
 

@@ -1,6 +1,8 @@
 // Plans what has to change so that a network is as a file describes it. Nothing is stored.
 import type { Auth } from '../../authentication/auth.ts'
 import type { Context } from '../../storage/context.ts'
+import type { EntityStore } from '../../storage/entities/entities.ts'
+import { prepareSteps } from './apply.ts'
 import { type ClearedRecord, listClearedRecords } from './cleared-references.ts'
 import { readEntries } from './entries.ts'
 import type { NetworkSection } from './export.ts'
@@ -24,6 +26,8 @@ export interface NetworkPlan {
   /** What the deletions change besides. */
   readonly cleared: readonly ClearedRecord[]
   readonly unmatchedRoles: readonly UnmatchedRole[]
+  /** By resource that the file has a section for: the ids of its records. */
+  readonly matchedIds: ReadonlyMap<FileResource, ReadonlySet<string>>
 }
 
 /**
@@ -32,13 +36,13 @@ export interface NetworkPlan {
  * @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the mistakes in the file, by their places
  */
 export async function planNetwork(
-  { auth }: { readonly auth: Auth },
+  { auth, entities }: { readonly auth: Auth; readonly entities: EntityStore },
   context: Context,
   sections: readonly NetworkSection[],
   { isPruning }: { readonly isPruning: boolean },
 ): Promise<NetworkPlan> {
   const mistakes = new FileMistakes()
-  const entries = readEntries(sections, mistakes)
+  const { byResource, unplacedNames } = readEntries(sections, mistakes)
   const planning: Planning = {
     context,
     mistakes,
@@ -48,22 +52,30 @@ export async function planNetwork(
     referencePaths: new Map(),
     routerIdentities: new Map(),
     identityPaths: new Map(),
+    unplacedNames,
   }
   for (const fileResource of fileResources) {
-    const ofResource = entries.get(fileResource)
+    const ofResource = byResource.get(fileResource)
     if (ofResource) await planRecords(planning, fileResource, ofResource)
   }
-  mistakes.throwIfAny()
-  requireOwnRights(auth, context, planning.steps)
-  requireDistinctValues(planning.steps)
+  if (!mistakes.isEmpty) {
+    // The rules that other records break are reported at once. What else fails then may be a consequence.
+    await prepareSteps(entities, context, planning.steps, { mistakes }).catch(() => undefined)
+    mistakes.throwIfAny()
+  }
+  requireOwnRights(auth, planning)
+  requireDistinctValues(planning)
   const { steps: deletions, retained } = isPruning ? await planDeletions(planning) : { steps: [], retained: [] }
   requireRouterIdentities(planning, deletions)
-  await requireFreeValues(context, planning.steps, deletions)
-  await requireDistinctConfigTypes(context, planning.steps, deletions)
+  await requireFreeValues(planning, deletions)
+  await requireDistinctConfigTypes(planning, deletions)
+  mistakes.throwIfAny()
   const steps = orderSteps(planning.steps, deletions)
   const findSection = ({ resource: { plural } }: FileResource) =>
     `${sections.findIndex(({ resource }) => resource === plural)}.resource`
-  await requireUnusedRecords(context, steps, findSection)
+  await requireUnusedRecords(planning, steps, findSection)
+  mistakes.throwIfAny()
   const cleared = await listClearedRecords(context, steps, planning.names)
-  return { steps, retained, cleared, unmatchedRoles: await listUnmatchedRoles(context, steps) }
+  const unmatchedRoles = await listUnmatchedRoles(context, steps)
+  return { steps, retained, cleared, unmatchedRoles, matchedIds: planning.matchedIds }
 }

@@ -17,19 +17,19 @@ import {
   readNames,
 } from '../../storage/entities/mentions.ts'
 import type { FileResource } from './file-resources.ts'
+import type { Planning } from './plan-records.ts'
 import type { PlanStep } from './plan-step.ts'
 
 /** How many of the records that use one are named. */
 const MAX_NAMED_RECORDS = 10
 
 /**
- * Requires that what the steps delete is not in use at their turn.
+ * Requires that what the steps delete is not in use at their turn. A record in use is a mistake, by the section that does not name it.
  * @param steps in the order in which they are made
  * @param findSection the place of the section of a resource in the request
- * @throws COULD_NOT_VALIDATE for a record in use, by the section that does not name it
  */
 export async function requireUnusedRecords(
-  context: Pick<ReadContext, 'db'>,
+  { context, mistakes }: Pick<Planning, 'context' | 'mistakes'>,
   steps: readonly PlanStep[],
   findSection: (fileResource: FileResource) => string,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function requireUnusedRecords(
         const users = mention.from.plural.replaceAll('-', ' ')
         const more = userIds.length > MAX_NAMED_RECORDS ? ` and ${userIds.length - MAX_NAMED_RECORDS} more` : ''
         const reason = `does not have ${label}, which ${users} use: ${names.join(', ')}${more}. Name it, or change them in the same file`
-        throw invalidError(findSection(fileResource), reason)
+        mistakes.add(invalidError(findSection(fileResource), reason))
       }
       await setImmediate()
     }

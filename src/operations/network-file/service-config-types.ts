@@ -5,6 +5,7 @@ import { serviceConfigs } from '../../definitions/resources/service-configs.ts'
 import { invalidError } from '../../foundation/errors.ts'
 import type { ReadContext } from '../../storage/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import type { Planning } from './plan-records.ts'
 import type { CreateStep, DeleteStep, PlanStep } from './plan-step.ts'
 
 /** A config that an identity has for a service. */
@@ -15,12 +16,10 @@ interface Holder {
 }
 
 /**
- * Requires that the new service configs have other types than those which stay.
- * @throws COULD_NOT_VALIDATE for one of the same type, by its place
+ * Requires that the new service configs have other types than those which stay. One of the same type is a mistake.
  */
 export async function requireDistinctConfigTypes(
-  { db }: Pick<ReadContext, 'db'>,
-  changes: readonly PlanStep[],
+  { context: { db }, steps: changes, mistakes }: Pick<Planning, 'context' | 'steps' | 'mistakes'>,
   deletions: readonly DeleteStep[],
 ): Promise<void> {
   const creations = changes.filter(isServiceConfigCreation)
@@ -54,7 +53,9 @@ export async function requireDistinctConfigTypes(
     const key = toKey({ identityId, serviceId, configTypeId } as Holder)
     const other = names.get(key)
     if (other !== undefined)
-      throw invalidError(`${path}.config`, `is of the same type as ${other}, which the identity has for the service`)
+      mistakes.add(
+        invalidError(`${path}.config`, `is of the same type as ${other}, which the identity has for the service`),
+      )
     names.set(key, plannedConfig?.label ?? storedConfig?.name ?? '')
   }
 }

@@ -6,8 +6,8 @@ import { identities } from '../../definitions/resources/identities.ts'
 import type { AnyField } from '../../definitions/schema/fields.ts'
 import { invalidError } from '../../foundation/errors.ts'
 import { toTunnelerRecords } from '../../network/routers/router-provisioner.ts'
-import type { ReadContext } from '../../storage/context.ts'
 import { isOneOf, untyped } from '../../storage/untyped.ts'
+import type { Planning } from './plan-records.ts'
 import type { ChangeStep, CreateStep, DeleteStep, PlannedValues, PlanStep } from './plan-step.ts'
 
 /** A value of a column in which no two rows are equal. */
@@ -63,29 +63,24 @@ export function makeClaimError({ step, source, resource }: Claim, reason: string
   return invalidError(`${step.path}.${name}`, `${tunneler}${reason}`)
 }
 
-/**
- * Requires that no two records of the file claim a value that only one record can have.
- * @throws COULD_NOT_VALIDATE for the second one, by its place
- */
-export function requireDistinctValues(changes: readonly PlanStep[]): void {
+/** Requires that no two records of the file claim a value that only one record can have. The second one is a mistake. */
+export function requireDistinctValues({ steps, mistakes }: Pick<Planning, 'steps' | 'mistakes'>): void {
   const holders = new Map<string, Claim['step']>()
-  for (const claim of changes.flatMap((step) => (step.action === 'delete' ? [] : listClaims(step)))) {
+  for (const claim of steps.flatMap((step) => (step.action === 'delete' ? [] : listClaims(step)))) {
     const holder = holders.get(claim.key)
     // A file can configure the identity that its edge router gets.
     if (holder && holder.id !== claim.step.id)
-      throw makeClaimError(claim, `is also that of ${holder.label} in this file`)
+      mistakes.add(makeClaimError(claim, `is also that of ${holder.label} in this file`))
     holders.set(claim.key, claim.step)
   }
 }
 
 /**
  * Requires that the values which records of the file claim are free, or become free by the plan. Values that follow from others
- * are known when their records are prepared.
- * @throws COULD_NOT_VALIDATE for a value that another record keeps, by its place
+ * are known when their records are prepared. A value that another record keeps is a mistake.
  */
 export async function requireFreeValues(
-  { db }: Pick<ReadContext, 'db'>,
-  changes: readonly PlanStep[],
+  { context: { db }, steps: changes, mistakes }: Pick<Planning, 'context' | 'steps' | 'mistakes'>,
   deletions: readonly DeleteStep[],
 ): Promise<void> {
   const steps = new Map(
@@ -113,7 +108,7 @@ export async function requireFreeValues(
         if (!holder || holder.id === claim.step.id) continue
         const release = steps.get(toStepKey(resource, String(holder.id)))
         if (!release || !isReleasing(release, claim.key))
-          throw makeClaimError(claim, `is already that of ${holder.label}`)
+          mistakes.add(makeClaimError(claim, `is already that of ${holder.label}`))
       }
     }
   }
