@@ -74,11 +74,11 @@ const MAX_SHOWN = 20
 
 async function describeMissing(client: Client, total: number): Promise<CommandError> {
   const { data } = await client.call('GET', '/controller/pki/missing-root')
-  const holders = data as readonly { kind: string; name: string }[]
-  const lines = holders.slice(0, MAX_SHOWN).map(({ kind, name }) => `  ${kind} ${name}`)
+  const holders = data as readonly { kind: string; name: string; remedy: string }[]
+  const lines = holders.slice(0, MAX_SHOWN).map(({ kind, name, remedy }) => `  ${kind} ${name}: ${remedy}`)
   if (total > MAX_SHOWN) lines.push(`  and ${total - MAX_SHOWN} more`)
   const message = [`${client.target}: some have not fetched the new root:`, ...lines].join('\n')
   return new CommandError(EXIT.conflict, 'ROOT_BUNDLE_NOT_FETCHED', message, {
-    hint: 'wait until they connect again, or --force: then they must enroll again',
+    hint: 'the command beside each, or --force: then they must enroll again',
   })
 }

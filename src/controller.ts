@@ -228,7 +228,7 @@ async function assemble(
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const receipts = new RootReceipts(authority)
-  const own = new OwnCertificates({ authority, config, entities, membership, receipts })
+  const own = new OwnCertificates({ authority, config, entities, membership, receipts, log })
   const certificateBehavior = new CertificateBehavior(references, membership)
   const provisioner = new RouterProvisioner(entities, config)
   const routers: Routers = {
@@ -258,7 +258,7 @@ async function assemble(
     repairs: new Repairs(entities, store, log),
     backUp: () => backups.create('snapshot'),
   })
-  const upkeep = new CertificateUpkeep({ authority, own, behavior: certificateBehavior, log, warnBeforeMs })
+  const upkeep = new CertificateUpkeep({ authority, own, receipts, behavior: certificateBehavior, log, warnBeforeMs })
   const minFreeBytes = config['health.minFreeDisk']
   return {
     directory,

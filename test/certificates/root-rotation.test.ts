@@ -8,17 +8,20 @@ import { decodeCertificates } from '../../src/pki/pkcs7.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { type RecordingLog, recordingLog } from '../world/recording-log.ts'
 
 const CACERTS = '/.well-known/est/cacerts'
 
 let world: TestController
 let people: People
+let log: RecordingLog
 let url: string
 /** The bundle of clients that enrolled before the rotation. */
 let oldRootPem: string
 
 beforeEach(async () => {
-  world = await testController()
+  log = recordingLog()
+  world = await testController({ log })
   people = await People.in(world)
   ;({ url, rootPem: oldRootPem } = await world.listen())
 })
@@ -38,6 +41,10 @@ async function fetchBundle(rootPem: string, extra: Partial<Parameters<typeof cal
   expect(status).toBe(200)
   return decodeCertificates(text).map(toCertificatePem).join('')
 }
+
+/** Marks a router as enrolled. */
+const verifyRouter = (id: string) =>
+  world.system.write((tx) => tx.db.updateTable('routers').set({ isVerified: 1 }).where('id', '=', id).execute())
 
 const toRoots = (bundle: string) =>
   parsePemBlocks(bundle)
@@ -138,6 +145,46 @@ describe('while the root is being replaced', () => {
     expect(await missing()).toContain('silent')
     const rows = await world.controller.store.db.selectFrom('root_receipts').select('holderId').execute()
     expect(rows).toEqual([])
+  })
+
+  it('names the command for each holder: routers enroll again, and devices extend their certificate', async () => {
+    await people.device({ name: 'device' })
+    await people.person({ name: 'person' })
+    for (const plural of ['edge-routers', 'routers']) {
+      const { id } = await people.manage('POST', `/${plural}`, { name: `${plural}-1` })
+      await verifyRouter(id)
+    }
+    await change('rotate-root')
+
+    const holders: { name: string; remedy: string }[] = await people.manage('GET', '/controller/pki/missing-root')
+    const remedies = Object.fromEntries(holders.map(({ name, remedy }) => [name, remedy]))
+    expect(remedies['edge-routers-1']).toMatch(
+      /^controller edge-router re-enroll edge-routers-1 --jwt-file .*ziti router enroll/,
+    )
+    expect(remedies['routers-1']).toMatch(
+      /^controller router delete routers-1, then controller router create routers-1 /,
+    )
+    expect(remedies.device).toBe('controller identity request-extend device')
+    expect(remedies.person).toMatch(/controller whoami/)
+  })
+
+  it('is told by the log: beginning, each router that lacks the new root, with its command, and the end', async () => {
+    const { id } = await people.manage('POST', '/edge-routers', { name: 'edge-1' })
+    await verifyRouter(id)
+
+    await change('rotate-root')
+    await world.controller.certificates.upkeep.runIfDue(world.system)
+    await change('finish-root-rotation', { force: true })
+
+    const lines = log.lines.map(({ message }) => message)
+    expect(lines.filter((message) => /root/.test(message))).toEqual([
+      'the replacement of the root has begun',
+      'a router has not fetched the new root',
+      expect.stringContaining('controller pki missing-root'),
+      'a router has not fetched the new root',
+      expect.stringContaining('controller pki missing-root'),
+      'the replacement of the root has ended',
+    ])
   })
 
   it('another replacement is rejected', async () => {

@@ -38,8 +38,13 @@ const statusSchema = objectOf({
 })
 
 const missingHolder = {
-  ...objectOf({ kind: { ...text, enum: ['identity', 'router'] }, id: text, name: text }),
-  'x-columns': ['kind', 'id', 'name'],
+  ...objectOf({
+    kind: { ...text, enum: ['identity', 'router'] },
+    id: text,
+    name: text,
+    remedy: { ...text, description: 'The command by which it learns the new root.' },
+  }),
+  'x-columns': ['kind', 'name', 'remedy'],
 }
 
 export const certificateOperations: readonly AnyOperation[] = [

@@ -2,9 +2,10 @@
 import type { X509Certificate } from 'node:crypto'
 import { type CertificateKind, certificates } from '../../definitions/resources/certificates.ts'
 import { errors } from '../../foundation/errors.ts'
+import type { Log } from '../../foundation/log.ts'
 import type { ControllerMembership } from '../../network/controllers/membership.ts'
 import type { Authority } from '../../pki/authority.ts'
-import { computeFingerprint } from '../../pki/certificates.ts'
+import { computeFingerprint, computeFingerprint256 } from '../../pki/certificates.ts'
 import { isSelfSigned } from '../../pki/chains.ts'
 import { KeyFileError } from '../../pki/files.ts'
 import { type Config, listCertificateHosts } from '../../settings/config.ts'
@@ -12,6 +13,7 @@ import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import { toCertificateEntry } from './inventory.ts'
 import type { RootReceipts } from './root-receipts.ts'
+import { reportMissingRoot } from './root-reports.ts'
 
 interface Parts {
   readonly authority: Authority
@@ -19,6 +21,7 @@ interface Parts {
   readonly entities: EntityStore
   readonly membership: ControllerMembership
   readonly receipts: RootReceipts
+  readonly log: Log
 }
 
 /** A certificate of the controller, as the inventory shows it. */
@@ -40,9 +43,11 @@ export class OwnCertificates {
   readonly #entities: EntityStore
   readonly #membership: ControllerMembership
   readonly #receipts: RootReceipts
+  readonly #log: Log
   readonly #hosts: readonly string[]
 
-  constructor({ authority, config, entities, membership, receipts }: Parts) {
+  constructor({ authority, config, entities, membership, receipts, log }: Parts) {
+    this.#log = log
     this.#authority = authority
     this.#entities = entities
     this.#membership = membership
@@ -78,6 +83,8 @@ export class OwnCertificates {
   async rotateRoot(context: Context): Promise<void> {
     withKeyErrors(() => this.#authority.rotateRoot(this.#hosts, context.clock.now()))
     await this.publish(context)
+    this.#log.info(this.#describeRoots(), 'the replacement of the root has begun')
+    await reportMissingRoot(this.#log, context, this.#receipts)
   }
 
   /**
@@ -91,9 +98,17 @@ export class OwnCertificates {
     if (missing > 0 && !isForced) {
       throw errors.ROOT_BUNDLE_NOT_FETCHED({ code: 'ROOT_BUNDLE_NOT_FETCHED', message: `${missing} without it` })
     }
+    const roots = this.#describeRoots()
     this.#authority.finishRootRotation(context.clock.now())
     await context.write((tx) => this.#receipts.clear(tx))
     await this.publish(context)
+    this.#log.info({ ...roots, totalMissing: missing }, 'the replacement of the root has ended')
+  }
+
+  #describeRoots() {
+    const { root, previousRoot } = this.#authority
+    const previousFingerprint = previousRoot && computeFingerprint256(previousRoot)
+    return { fingerprint: computeFingerprint256(root), previousFingerprint }
   }
 
   /** Writes the certificates in use to the inventory and to the record of the controller, if they differ. */

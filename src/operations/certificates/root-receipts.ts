@@ -1,5 +1,6 @@
 // Who has fetched the new root while it replaces another one: stored per identity and router, and only meanwhile.
 import { type Kysely, sql } from 'kysely'
+import { toPlainName } from '../../access/advice/remedies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
@@ -16,7 +17,21 @@ export interface MissingHolder {
   readonly kind: 'identity' | 'router'
   readonly id: string
   readonly name: string
+  /** The command by which it learns the new root, or who does. */
+  readonly remedy: string
 }
+
+type MissingRow = Omit<MissingHolder, 'remedy'> & { readonly way: keyof typeof REMEDIES }
+
+/** By the way in which a holder learns the new root. Routers read the authorities that they trust from a file of their enrollment. */
+const REMEDIES = {
+  edge: (name: string) =>
+    `controller edge-router re-enroll ${name} --jwt-file ${name}.jwt, then on its machine: ziti router enroll ${name}.yml --jwt ${name}.jwt, and restart it`,
+  transit: (name: string) =>
+    `controller router delete ${name}, then controller router create ${name} --jwt-file ${name}.jwt, and enroll it again`,
+  extend: (name: string) => `controller identity request-extend ${name}`,
+  use: () => 'its next command with the profile: controller whoami',
+} as const
 
 const findReceipt = prepareQuery((db, holderId: string, fingerprint: string) =>
   db
@@ -59,11 +74,11 @@ export class RootReceipts {
     await tx.db.deleteFrom('root_receipts').execute()
   }
 
-  /** Up to `limit` of those that have not fetched the new root, by name; none if no root is being replaced. */
+  /** Up to `limit` of those that have not fetched the new root, routers first, by name; none if no root is being replaced. */
   async listMissing(db: Kysely<Database>, limit: number): Promise<readonly MissingHolder[]> {
     if (!this.#authority.previousRoot) return []
-    const { rows } = await sql<MissingHolder>`${this.#selectMissing()} order by name limit ${limit}`.execute(db)
-    return rows
+    const { rows } = await sql<MissingRow>`${this.#selectMissing()} order by kind desc, name limit ${limit}`.execute(db)
+    return rows.map(({ way, ...holder }) => ({ ...holder, remedy: REMEDIES[way](toPlainName(holder)) }))
   }
 
   /** How many have not fetched the new root. */
@@ -78,10 +93,16 @@ export class RootReceipts {
     const fingerprint = this.#authority.rootFingerprint
     const hasReceipt = (id: string) =>
       sql`exists (select 1 from root_receipts r where r."holderId" = ${sql.ref(id)} and r.fingerprint = ${fingerprint})`
-    return sql`select 'identity' as kind, i.id as id, i.name as name from identities i
+    const isIssuedHere = sql`a.method = 'cert' and a."caId" is null`
+    return sql`select 'identity' as kind, i.id as id, i.name as name,
+        case when exists (select 1 from authenticators a where a."identityId" = i.id and ${isIssuedHere})
+          then 'extend' else 'use' end as way
+      from identities i
       where (i."externalId" is not null or exists (select 1 from authenticators a where a."identityId" = i.id))
         and not ${hasReceipt('i.id')}
-      union all select 'router' as kind, t.id as id, t.name as name from routers t
+      union all select 'router' as kind, t.id as id, t.name as name,
+        case when t."isEdge" = 1 then 'edge' else 'transit' end as way
+      from routers t
       where t."isVerified" = 1 and not ${hasReceipt('t.id')}`
   }
 }

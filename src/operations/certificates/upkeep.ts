@@ -6,6 +6,8 @@ import { isRootDue } from '../../pki/authority-certificates.ts'
 import type { Context } from '../../storage/context.ts'
 import type { CertificateBehavior } from './certificate-behavior.ts'
 import type { OwnCertificates } from './own-certificates.ts'
+import type { RootReceipts } from './root-receipts.ts'
+import { reportMissingRoot } from './root-reports.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -26,6 +28,7 @@ function findEnding({ db }: Context, from: Instant, to: Instant) {
 interface Parts {
   readonly authority: Authority
   readonly own: OwnCertificates
+  readonly receipts: RootReceipts
   readonly behavior: CertificateBehavior
   readonly log: Log
   /** How long before its end a certificate is reported. */
@@ -46,6 +49,7 @@ export class CertificateUpkeep {
     if (this.#lastRunAt !== undefined && Math.abs(now - this.#lastRunAt) < DAY_MS) return
     this.#lastRunAt = now
     await this.#renew(context)
+    await reportMissingRoot(this.#parts.log, context, this.#parts.receipts)
     await this.#warn(context, now)
   }
 
