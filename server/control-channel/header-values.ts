@@ -64,6 +64,11 @@ export function encodeTextByName(values: Readonly<Record<string, string>>): Buff
 }
 
 /** @throws HeaderValueError */
+export function decodeTexts(bytes: Buffer): string[] {
+  return decodeEntries(bytes, (reader) => reader.readSized().toString())
+}
+
+/** @throws HeaderValueError */
 export function decodeTextByName(bytes: Buffer): Record<string, string> {
   return Object.fromEntries(
     decodeEntries(bytes, (reader) => [reader.readSized().toString(), reader.readSized().toString()] as const),

@@ -1,10 +1,7 @@
 // Terminators that routers make for the hosts connected to them: who gets one, how it changes, and when it goes.
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  HealthEventRequestSchema,
-  UpdateTerminatorRequestSchema,
-} from '../../server/control-channel/messages/edge_pb.ts'
+import { HealthEventRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
@@ -17,7 +14,9 @@ import {
   openNetwork,
   removeTerminators,
   respondToQuestions,
+  type TerminatorChanges,
   takeQuestions,
+  update,
 } from '../world/router/hosting.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
@@ -58,7 +57,7 @@ async function bound({ id = 'terminator-1', ...options }: { id?: string; cost?: 
   const { router, simulated } = await connect()
   const serviceId = await network.makeService()
   const host = await network.openSession(serviceId)
-  const { result } = await bind(simulated, { address: id, sessionToken: host.sessionToken, ...options })
+  const { result } = await bind(simulated, { address: id, client: host, ...options })
   expect(result).toBe(0)
   return { id, router, simulated, serviceId, host }
 }
@@ -90,7 +89,7 @@ describe('a host that binds', () => {
 
   it('has the same one if its router asks again, with the cost and precedence of the last time', async () => {
     const { id, simulated, serviceId, host } = await bound()
-    const again = { address: id, sessionToken: host.sessionToken }
+    const again = { address: id, client: host }
     expect(await bind(simulated, again)).toMatchObject({ terminatorId: id, result: 0 })
     expect(await bind(simulated, { ...again, cost: 9, precedence: 2 })).toMatchObject({ terminatorId: id, result: 0 })
     expect(await readData(id)).toMatchObject({ cost: 9, precedence: 'failed' })
@@ -100,8 +99,7 @@ describe('a host that binds', () => {
   it('can have many at once', async () => {
     const { simulated, serviceId, host } = await bound()
     const ids = Array.from({ length: 200 }, (_, at) => `many-${at}`)
-    const { sessionToken } = host
-    const responses = await Promise.all(ids.map((one) => bind(simulated, { address: one, sessionToken })))
+    const responses = await Promise.all(ids.map((one) => bind(simulated, { address: one, client: host })))
     expect(responses.map(({ terminatorId, result }) => [terminatorId, result])).toEqual(ids.map((one) => [one, 0]))
     expect(world.controller.fabric.terminators.listOfService(serviceId, '')).toHaveLength(201)
   })
@@ -117,11 +115,11 @@ describe('a host that binds', () => {
     const instanceId = 'printer'
     const other = await network.openSession(serviceId)
     const instanceSecret = Buffer.from('secret')
-    const first = { address: 'first', sessionToken: host.sessionToken, instanceId, instanceSecret }
+    const first = { address: 'first', client: host, instanceId, instanceSecret }
     expect((await bind(simulated, first)).result).toBe(0)
     const second = await network.openSession(serviceId, 'Bind', host)
-    expect((await bind(simulated, { ...first, address: 'second', sessionToken: second.sessionToken })).result).toBe(0)
-    const stranger = { ...first, address: 'stranger', sessionToken: other.sessionToken }
+    expect((await bind(simulated, { ...first, address: 'second', client: second })).result).toBe(0)
+    const stranger = { ...first, address: 'stranger', client: other }
     expect(await bind(simulated, stranger)).toMatchObject({ terminatorId: 'stranger', result: 2 })
     expect((await bind(simulated, { ...stranger, instanceId: 'another' })).result).toBe(0)
     const shared = world.controller.fabric.terminators.listOfService(serviceId, instanceId)
@@ -135,31 +133,31 @@ describe('a host that binds', () => {
 describe('a bind is refused', () => {
   it('without a session, and with one that has ended', async () => {
     const { simulated, host } = await bound()
-    expect(await bind(simulated, { address: 'a', sessionToken: 'unknown' })).toMatchObject({
+    expect(await bind(simulated, { address: 'a', client: { ...host, sessionToken: 'unknown' } })).toMatchObject({
       terminatorId: 'a',
       result: 4,
     })
     await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
-    expect((await bind(simulated, { address: 'b', sessionToken: host.sessionToken })).result).toBe(4)
+    expect((await bind(simulated, { address: 'b', client: host })).result).toBe(4)
   })
 
   it('with a session to dial', async () => {
     const { simulated } = await connect()
-    const { sessionToken } = await network.openSession(await network.makeService(), 'Dial')
-    expect(await bind(simulated, { address: 'a', sessionToken })).toMatchObject({ terminatorId: 'a', result: 2 })
+    const client = await network.openSession(await network.makeService(), 'Dial')
+    expect(await bind(simulated, { address: 'a', client })).toMatchObject({ terminatorId: 'a', result: 2 })
   })
 
   it('after the policy that granted it was deleted', async () => {
     const { simulated, host } = await bound()
     await network.manage.change('DELETE', `/service-policies/${network.bindPolicyId}`)
-    const { result } = await bind(simulated, { address: 'a', sessionToken: host.sessionToken })
+    const { result } = await bind(simulated, { address: 'a', client: host })
     expect(result).toBe(4)
   })
 
   it('over a router that policies do not open to the host', async () => {
     const { simulated, host } = await bound()
     await network.manage.change('DELETE', `/edge-router-policies/${network.routerPolicyId}`)
-    const { result } = await bind(simulated, { address: 'a', sessionToken: host.sessionToken })
+    const { result } = await bind(simulated, { address: 'a', client: host })
     expect(result).toBe(2)
   })
 
@@ -173,19 +171,18 @@ describe('a bind is refused', () => {
     ['peer data with an entry of more than 8 KiB', { address: 'a', peerData: newPeerData(1, 8_193) }],
   ])('for %s', async (_name, options) => {
     const { simulated, host } = await bound()
-    const response = await bind(simulated, { sessionToken: host.sessionToken, ...options })
+    const response = await bind(simulated, { client: host, ...options })
     expect(response).toMatchObject({ terminatorId: options.address, result: 2 })
     expect(response.msg).not.toBe('')
   })
 
   it('beyond a thousand terminators of a session, until one of them is removed', async () => {
     const { id, simulated, host } = await bound()
-    const { sessionToken } = host
     const ids = Array.from({ length: 999 }, (_, at) => `many-${at}`)
-    await Promise.all(ids.map((one) => bind(simulated, { address: one, sessionToken })))
-    const bindOneMore = () => bind(simulated, { address: 'one-more', sessionToken })
+    await Promise.all(ids.map((one) => bind(simulated, { address: one, client: host })))
+    const bindOneMore = () => bind(simulated, { address: 'one-more', client: host })
     expect(await bindOneMore()).toMatchObject({ result: 2, msg: expect.stringContaining('1000 terminators') })
-    expect((await bind(simulated, { address: id, sessionToken, cost: 7 })).result).toBe(0)
+    expect((await bind(simulated, { address: id, client: host, cost: 7 })).result).toBe(0)
     await removeTerminators(simulated, [id])
     expect((await bindOneMore()).result).toBe(0)
   }, 30_000)
@@ -193,27 +190,19 @@ describe('a bind is refused', () => {
   it('if another router, another service or another identity has a terminator of this id', async () => {
     const { id, simulated, serviceId, host } = await bound()
     const { simulated: otherRouter } = await connect()
-    expect((await bind(otherRouter, { address: id, sessionToken: host.sessionToken })).result).toBe(1)
+    expect((await bind(otherRouter, { address: id, client: host })).result).toBe(1)
     const ofOtherService = await network.openSession(await network.makeService(), 'Bind', host)
-    expect((await bind(simulated, { address: id, sessionToken: ofOtherService.sessionToken })).result).toBe(1)
+    expect((await bind(simulated, { address: id, client: ofOtherService })).result).toBe(1)
     const ofOtherIdentity = await network.openSession(serviceId)
-    expect((await bind(simulated, { address: id, sessionToken: ofOtherIdentity.sessionToken })).result).toBe(1)
+    expect((await bind(simulated, { address: id, client: ofOtherIdentity })).result).toBe(1)
     expect(await readData(id)).toMatchObject({ serviceId })
   })
 })
 
 describe('a host that changes its terminator', () => {
-  type Changes = { cost?: number; updateCost?: boolean; precedence?: number; updatePrecedence?: boolean }
-  async function update(simulated: SimulatedRouter, sessionToken: string, terminatorId: string, changes: Changes) {
-    const request = create(UpdateTerminatorRequestSchema, { sessionToken, terminatorId, ...changes })
-    const sequence = simulated.send(20209, toBinary(UpdateTerminatorRequestSchema, request))
-    const { type, headers } = await simulated.takeReply(sequence)
-    return { type, code: headers.get(1014)?.readUInt32LE() }
-  }
-
   it('changes the cost or the precedence, and nothing that it does not name', async () => {
     const { id, simulated, host } = await bound({ cost: 5, precedence: 1 })
-    const change = (changes: Changes) => update(simulated, host.sessionToken, id, changes)
+    const change = (changes: TerminatorChanges) => update(simulated, host, id, changes)
     expect(await change({ cost: 77, updateCost: true })).toEqual({ type: 20210, code: undefined })
     expect(await readData(id)).toMatchObject({ cost: 77, precedence: 'required' })
     expect(await change({ updatePrecedence: true })).toEqual({ type: 20210, code: undefined })
@@ -223,14 +212,14 @@ describe('a host that changes its terminator', () => {
   it('is refused by the code of the reason', async () => {
     const { id, simulated, serviceId, host } = await bound()
     const change = { cost: 1, updateCost: true }
-    expect(await update(simulated, 'unknown', id, change)).toEqual({ type: 20002, code: 3 })
+    expect(await update(simulated, { ...host, sessionToken: 'unknown' }, id, change)).toEqual({ type: 20002, code: 3 })
     const dialing = await network.openSession(serviceId, 'Dial', host)
-    expect(await update(simulated, dialing.sessionToken, id, change)).toEqual({ type: 20002, code: 4 })
+    expect(await update(simulated, dialing, id, change)).toEqual({ type: 20002, code: 4 })
     const other = await network.openSession(serviceId)
-    expect(await update(simulated, other.sessionToken, id, change)).toEqual({ type: 20002, code: 8 })
+    expect(await update(simulated, other, id, change)).toEqual({ type: 20002, code: 8 })
     const { simulated: otherRouter } = await connect()
-    expect(await update(otherRouter, host.sessionToken, id, change)).toEqual({ type: 20002, code: 8 })
-    const own = (changes: Changes) => update(simulated, host.sessionToken, id, changes)
+    expect(await update(otherRouter, host, id, change)).toEqual({ type: 20002, code: 8 })
+    const own = (changes: TerminatorChanges) => update(simulated, host, id, changes)
     expect(await own({ precedence: 3, updatePrecedence: true })).toEqual({ type: 20002, code: 9 })
     expect(await own({ cost: 65_536, updateCost: true })).toEqual({ type: 20002, code: 10 })
     expect(await readData(id)).toMatchObject({ cost: 0, precedence: 'default' })
@@ -323,18 +312,17 @@ describe('a host that has lost its right', () => {
   it('gets circuits again if it binds the same terminator with a new session', async () => {
     const { id, simulated, serviceId, host } = await bound()
     await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
-    const { sessionToken } = await network.openSession(serviceId, 'Bind', host)
+    const client = await network.openSession(serviceId, 'Bind', host)
     expect(listed(serviceId)).toEqual([])
-    expect((await bind(simulated, { address: id, sessionToken })).result).toBe(0)
+    expect((await bind(simulated, { address: id, client })).result).toBe(0)
     expect(listed(serviceId)).toEqual([id])
   })
 
   it('gets none because another session of it changes the terminator', async () => {
     const { id, simulated, serviceId, host } = await bound()
     await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
-    const { sessionToken } = await network.openSession(serviceId, 'Bind', host)
-    const request = create(UpdateTerminatorRequestSchema, { sessionToken, terminatorId: id, cost: 5, updateCost: true })
-    await simulated.takeReply(simulated.send(20209, toBinary(UpdateTerminatorRequestSchema, request)))
+    const client = await network.openSession(serviceId, 'Bind', host)
+    await update(simulated, client, id, { cost: 5, updateCost: true })
     expect(await readData(id)).toMatchObject({ cost: 5 })
     expect(listed(serviceId)).toEqual([])
   })
@@ -351,7 +339,7 @@ describe('a router is asked about its terminators', () => {
     await simulated.takeReply(simulated.send(1))
     const { simulated: other } = await connect()
     const young = await network.openSession(await network.makeService())
-    await bind(simulated, { address: 'young', sessionToken: young.sessionToken })
+    await bind(simulated, { address: 'young', client: young })
     world.clock.advance(30_000)
     expect((await takeQuestions(simulated)).terminators.map((one) => one.id)).toEqual(['young'])
     expect(other.received.filter(({ type }) => type === 1041)).toEqual([])
@@ -362,7 +350,7 @@ describe('a router is asked about its terminators', () => {
     const place = { service: serviceId, router: router.id, binding: 'edge', address: 'elsewhere' }
     const byAdministrator = await network.manage.make('terminators', place)
     world.clock.advance(5_000)
-    await bind(simulated, { address: 'young', sessionToken: host.sessionToken })
+    await bind(simulated, { address: 'young', client: host })
     await simulated.close()
     await expect.poll(() => world.controller.routers.connected.get(router.id)).toBeUndefined()
     const { simulated: again } = await connect(router)
@@ -378,7 +366,7 @@ describe('a router is asked about its terminators', () => {
     const { id, simulated, host } = await bound()
     world.clock.advance(30_000)
     const questions = await takeQuestions(simulated)
-    expect((await bind(simulated, { address: id, sessionToken: host.sessionToken })).result).toBe(0)
+    expect((await bind(simulated, { address: id, client: host })).result).toBe(0)
     respondToQuestions(simulated, questions, [])
     await simulated.takeReply(simulated.send(1))
     expect(await exists(id)).toBe(true)

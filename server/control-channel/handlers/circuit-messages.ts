@@ -2,13 +2,13 @@
 import type { CreatedCircuit } from '../../../src/network/circuits/circuit-creation.ts'
 import type { DialRequest } from '../../../src/network/circuits/dials.ts'
 import { RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
-import type { PeerData } from '../../../src/network/routers/router-connection.ts'
 import { toReplyTarget } from '../channel.ts'
 import { decodeRouteResult } from '../circuit-values.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
 import {
   decodeBytesByNumber,
+  decodeTexts,
   encodeBytesByNumber,
   encodeText,
   encodeTextByName,
@@ -30,6 +30,7 @@ const CircuitHeader = {
   PEER_DATA: 10,
   SESSION_TOKEN: 11,
   CIRCUIT_ID: 11,
+  FINGERPRINTS: 12,
   ADDRESS: 12,
   INSTANCE_ID: 13,
   TAGS: 13,
@@ -89,15 +90,19 @@ function parseDial({ router }: RouterSession, { headers, body }: Message): DialR
     routerId: router.id,
     token: readText(CircuitHeader.SESSION_TOKEN),
     apiSessionToken: readText(CircuitHeader.API_SESSION_TOKEN),
+    ...parseCollections(headers),
     instanceId: readText(CircuitHeader.INSTANCE_ID),
-    peerData: parsePeerDataHeader(headers.get(CircuitHeader.PEER_DATA) ?? Buffer.alloc(0)),
   }
 }
 
 /** @throws RequestRefusedError */
-function parsePeerDataHeader(bytes: Buffer): PeerData {
+function parseCollections(headers: Message['headers']): Pick<DialRequest, 'fingerprints' | 'peerData'> {
+  const read = (id: number) => headers.get(id) ?? Buffer.alloc(0)
   try {
-    return decodeBytesByNumber(Buffer.from(bytes))
+    return {
+      fingerprints: decodeTexts(read(CircuitHeader.FINGERPRINTS)),
+      peerData: decodeBytesByNumber(Buffer.from(read(CircuitHeader.PEER_DATA))),
+    }
   } catch (error) {
     throw toRefusal('client', error)
   }

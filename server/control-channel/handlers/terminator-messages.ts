@@ -1,6 +1,7 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
 import { create, toBinary } from '@bufbuild/protobuf'
 import { type RefusalReason, RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import type { SessionClient } from '../../../src/network/circuits/session-client.ts'
 import type { TerminatorQuestion } from '../../../src/network/routers/router-connection.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
@@ -12,8 +13,10 @@ import {
 } from '../messages/control_pb.ts'
 import {
   CreateTerminatorResult,
+  type CreateTerminatorV2Request,
   CreateTerminatorV2RequestSchema,
   CreateTerminatorV2ResponseSchema,
+  type UpdateTerminatorRequest,
   UpdateTerminatorRequestSchema,
 } from '../messages/edge_pb.ts'
 import { parsePeerData, parsePrecedence } from '../terminator-values.ts'
@@ -40,7 +43,7 @@ export const terminatorHandlers: MessageHandlers = [
   [
     ContentType.CREATE_TERMINATOR_V2_REQUEST,
     withBody(CreateTerminatorV2RequestSchema, async ({ controller, router, channel }, request, message) => {
-      const { address, sessionToken, cost, instanceId, instanceSecret } = request
+      const { address, cost, instanceId, instanceSecret } = request
       const respond = (result: CreateTerminatorResult, msg = '') => {
         const response = create(CreateTerminatorV2ResponseSchema, { terminatorId: address, result, msg })
         const body = toBinary(CreateTerminatorV2ResponseSchema, response)
@@ -52,7 +55,7 @@ export const terminatorHandlers: MessageHandlers = [
         const precedence = parsePrecedence(request.precedence)
         const hosted = { id: address, binding: 'edge', cost, precedence, instanceId, instanceSecret } as const
         const peerData = parsePeerData(request.peerData)
-        await fabric.hosted.create(system, router.id, sessionToken, { ...hosted, peerData })
+        await fabric.hosted.create(system, toSessionClient(router.id, request), { ...hosted, peerData })
         fabric.validation.confirm(router, address)
         respond(CreateTerminatorResult.Success)
       } catch (error) {
@@ -72,10 +75,10 @@ export const terminatorHandlers: MessageHandlers = [
   [
     ContentType.UPDATE_EDGE_TERMINATOR_REQUEST,
     withBody(UpdateTerminatorRequestSchema, async ({ controller, router, channel }, request, message) => {
-      const { sessionToken, terminatorId, cost, updateCost, precedence, updatePrecedence } = request
+      const { terminatorId, cost, updateCost, precedence, updatePrecedence } = request
       const system = controller.contexts.create({ kind: 'system' })
       try {
-        await controller.fabric.hosted.update(system, { routerId: router.id, sessionToken }, terminatorId, {
+        await controller.fabric.hosted.update(system, toSessionClient(router.id, request), terminatorId, {
           cost: updateCost ? cost : undefined,
           precedence: updatePrecedence ? parsePrecedence(precedence) : undefined,
         })
@@ -118,6 +121,14 @@ export const terminatorHandlers: MessageHandlers = [
     }),
   ],
 ]
+
+/** The client on whose behalf a router asks. */
+function toSessionClient(
+  routerId: string,
+  { sessionToken: token, apiSessionToken, fingerprints }: CreateTerminatorV2Request | UpdateTerminatorRequest,
+): SessionClient {
+  return { routerId, token, apiSessionToken, fingerprints }
+}
 
 /** The results that routers tell apart; everything else is `FailedOther`. */
 const CREATE_RESULTS: Readonly<Partial<Record<RefusalReason, CreateTerminatorResult>>> = {

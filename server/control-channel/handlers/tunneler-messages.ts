@@ -1,6 +1,7 @@
 // Messages of routers that dial and host services themselves.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import type { SessionClient } from '../../../src/network/circuits/session-client.ts'
 import type { TunnelerApiSession, TunnelerSession } from '../../../src/network/tunnelers/tunneling.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
@@ -79,8 +80,7 @@ export const tunnelerHandlers: MessageHandlers = [
       const { serviceName, terminatorInstanceId: instanceId } = request
       await orRefuse(session, message, async (system) => {
         const opened = await controller.routers.tunneling.openSession(system, router.id, serviceName, 'Dial')
-        const tokens = { token: opened.token, apiSessionToken: opened.apiSession.token }
-        const dial = { routerId: router.id, ...tokens, instanceId, peerData: parsePeerData(request.peerData) }
+        const dial = { ...toSessionClient(router.id, opened), instanceId, peerData: parsePeerData(request.peerData) }
         const { circuit, peerData } = await controller.fabric.dials.dial(dial)
         const response = create(CreateCircuitForServiceResponseSchema, {
           ...describeSession(opened),
@@ -106,7 +106,7 @@ export const tunnelerHandlers: MessageHandlers = [
         const precedence = parsePrecedence(request.precedence)
         const hosted = { id: address, binding: 'tunnel', cost, precedence, instanceId, instanceSecret } as const
         const peerData = parsePeerData(request.peerData)
-        await fabric.hosted.create(system, router.id, opened.token, { ...hosted, peerData })
+        await fabric.hosted.create(system, toSessionClient(router.id, opened), { ...hosted, peerData })
         fabric.validation.confirm(router, address)
         const response = { ...describeSession(opened), terminatorId: address, startTime }
         const body = toBinary(
@@ -178,6 +178,11 @@ async function orIgnore({ controller, router }: RouterSession, run: Run): Promis
     if (!(error instanceof RequestRefusedError)) throw error
     controller.log.info({ routerId: router.id, reason: error.message }, 'a request of a tunneler was refused')
   }
+}
+
+/** A router as the client of its own session. */
+function toSessionClient(routerId: string, { token, apiSession }: TunnelerSession): SessionClient {
+  return { routerId, token, apiSessionToken: apiSession.token, fingerprints: [] }
 }
 
 /** What a router is told of its API session. */

@@ -31,6 +31,8 @@ export interface NewApiSession {
   readonly authenticatorId: string
   /** The authority of the certificate that it began with, if an operator brought that authority. */
   readonly caId?: string | null
+  /** SHA-1 of that certificate. */
+  readonly certFingerprint?: string | null
   readonly ipAddress: string
   /** Ids of config types, or `all` alone. */
   readonly configTypes: readonly string[]

@@ -6,6 +6,7 @@ import type { Entity } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { newId } from '../../foundation/ids.ts'
+import { computeFingerprint } from '../../pki/certificates.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find, get } from '../../storage/entities/entities.ts'
 import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } from '../../storage/external-tokens.ts'
@@ -54,6 +55,7 @@ export async function createApiSession(
       identity: now,
       authenticatorId: authenticator.id,
       caId: attempt.authority?.record.id ?? null,
+      certFingerprint: method === 'cert' ? computeFingerprint(attempt.certificate) : null,
       ipAddress: context.origin.address ?? '',
       configTypes,
       owesTotp: (await findVerifiedMfa(tx.db, now.id)).length > 0,

@@ -32,6 +32,8 @@ export const apiSessions = defineResource({
     authenticatorId: f.text({ access: 'read', filter: 'authenticator' }),
     // The authority of the certificate that it began with, if an operator brought that authority.
     caId: f.reference('cas', { access: 'internal', nullable: true, onDelete: 'cascade' }),
+    // SHA-1 of the certificate that it began with: connections of its client may outlive an exchange of the certificate.
+    certFingerprint: f.text({ access: 'internal', nullable: true }),
     // SHA-256 of the token, base64url. The token itself is never stored, and sessions are looked up by it in memory alone.
     tokenHash: f.text({ access: 'internal', secret: true }),
     ipAddress: f.text({ access: 'read', filter: true }),

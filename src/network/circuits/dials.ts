@@ -1,8 +1,6 @@
 // Dials of clients, as edge routers hand them on: decides whether the session permits it, and creates the circuit.
 import type { Kysely } from 'kysely'
-import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
 import type { TerminatorStrategy } from '../../definitions/resources/services.ts'
-import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { PeerData } from '../routers/router-connection.ts'
@@ -10,15 +8,10 @@ import { type RightParts, requireSessionRight } from '../terminators/session-rig
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
 import { RequestRefusedError } from './request-refused.ts'
+import type { SessionClient } from './session-client.ts'
 
 /** The dial of a client that is connected to a router. */
-export interface DialRequest {
-  /** The router that the client is connected to. */
-  readonly routerId: string
-  /** The token of the session for the service. */
-  readonly token: string
-  /** The token of the API session by which the client is connected. */
-  readonly apiSessionToken: string
+export interface DialRequest extends SessionClient {
   /** Selects the terminators that have exactly this instance id; empty for those without one. */
   readonly instanceId: string
   /** What the client tells the host. */
@@ -42,7 +35,6 @@ const findServiceById = prepareQuery<[id: string], ServiceRow>((db, id) =>
 
 interface Collaborators extends RightParts {
   readonly db: Kysely<Database>
-  readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
   readonly circuits: Circuits
 }
 
@@ -59,10 +51,8 @@ export class Dials {
    */
   async dial(request: DialRequest): Promise<CreatedCircuit> {
     const { db, circuits } = this.#parts
-    const { routerId, token, instanceId, peerData } = request
-    const { sessionId, apiSessionId, identity, serviceId } = await this.#requireRight(request)
-    if (!this.#hasToken(apiSessionId, request.apiSessionToken))
-      throw new RequestRefusedError('unknown-api-session', 'the session belongs to another API session')
+    const { routerId, instanceId, peerData } = request
+    const { sessionId, identity, serviceId } = await this.#requireRight(request)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const isEncrypted = service.encryptionRequired === 1
@@ -72,7 +62,7 @@ export class Dials {
     try {
       if (isEncrypted) requireKey(created.peerData, 'host')
       // The right may have been revoked while the routers worked.
-      await this.#requireRight({ routerId, token })
+      await this.#requireRight(request)
       return created
     } catch (error) {
       circuits.remove(created.circuit.id, true)
@@ -80,12 +70,8 @@ export class Dials {
     }
   }
 
-  #requireRight({ routerId, token }: Pick<DialRequest, 'routerId' | 'token'>) {
-    return requireSessionRight(this.#parts, this.#parts.db, { token, type: 'Dial', routerId })
-  }
-
-  #hasToken(apiSessionId: string, token: string): boolean {
-    return isEqualInConstantTime(this.#parts.apiSessions.deriveToken(apiSessionId), token)
+  #requireRight(client: SessionClient) {
+    return requireSessionRight(this.#parts, this.#parts.db, { ...client, type: 'Dial' })
   }
 }
 

@@ -8,6 +8,7 @@ import { type EntityStore, find, newEntity } from '../../storage/entities/entiti
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import { RequestRefusedError } from '../circuits/request-refused.ts'
+import type { SessionClient } from '../circuits/session-client.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 import { type RightParts, requireSessionRight, type SessionRight } from './session-right.ts'
 import { MAX_COST } from './terminator-costs.ts'
@@ -40,11 +41,8 @@ export interface TerminatorChange {
   readonly precedence?: Precedence | undefined
 }
 
-/** Who changes a terminator: the client with this token of a session, or without one the router itself. */
-export interface TerminatorActor {
-  readonly routerId: string
-  readonly sessionToken?: string
-}
+/** Who changes a terminator: a client of its router, or the router itself. */
+export type TerminatorActor = SessionClient | { readonly routerId: string }
 
 /** How routers reach the terminators that they make for hosts. */
 const HOSTED_BINDINGS: readonly string[] = ['edge', 'tunnel']
@@ -83,12 +81,13 @@ export class HostedTerminators {
   }
 
   /**
-   * Stores a terminator for the host with this session. A request that is repeated succeeds again.
+   * Stores a terminator for a host. A request that is repeated succeeds again.
    * @throws RequestRefusedError
    */
-  async create(context: Context, routerId: string, token: string, hosted: HostedTerminator): Promise<void> {
+  async create(context: Context, host: SessionClient, hosted: HostedTerminator): Promise<void> {
     requireValid(hosted)
-    const use = { token, type: 'Bind', routerId } as const
+    const { routerId } = host
+    const use = { ...host, type: 'Bind' } as const
     const right = await requireSessionRight(this.#parts, context.db, use)
     // A router repeats its requests when it connects again, for all its terminators at once.
     if (this.#isStored(hosted, routerId, right)) return
@@ -153,18 +152,16 @@ export class HostedTerminators {
    */
   async update(
     context: Context,
-    { routerId, sessionToken }: TerminatorActor,
+    actor: TerminatorActor,
     id: string,
     { cost, precedence }: TerminatorChange,
   ): Promise<void> {
     if (cost !== undefined) requireValidCost(cost)
     await writeOrRefuse(context, async (tx) => {
       const host =
-        sessionToken === undefined
-          ? undefined
-          : await requireSessionRight(this.#parts, tx.db, { token: sessionToken, type: 'Bind', routerId })
+        'token' in actor ? await requireSessionRight(this.#parts, tx.db, { ...actor, type: 'Bind' }) : undefined
       const existing = await find(tx, terminators, id)
-      const isOwn = existing?.isSystem && existing.routerId === routerId
+      const isOwn = existing?.isSystem && existing.routerId === actor.routerId
       if (!isOwn || (host && (existing.hostId !== host.identity.id || existing.serviceId !== host.serviceId)))
         throw new RequestRefusedError('unknown-terminator', 'the router has no such terminator of this host')
       const changed = { cost: cost ?? existing.cost, precedence: precedence ?? existing.precedence }

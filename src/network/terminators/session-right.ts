@@ -11,6 +11,7 @@ import type { RoleBearer } from '../../policy/role-selector.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import { RequestRefusedError } from '../circuits/request-refused.ts'
+import { requireOwnApiSession, type SessionClient } from '../circuits/session-client.ts'
 
 /** A session that may do what it is used for. */
 export interface SessionRight {
@@ -20,18 +21,15 @@ export interface SessionRight {
   readonly serviceId: string
 }
 
-/** What a session is used for. */
-export interface SessionUse {
-  readonly token: string
+/** Who uses a session, and what for. */
+export interface SessionUse extends SessionClient {
   readonly type: PolicyType
-  /** The router that its client is connected to. */
-  readonly routerId: string
 }
 
 /** What decides. */
 export interface RightParts {
   readonly access: Access
-  readonly apiSessions: Pick<ApiSessions, 'get'>
+  readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
   readonly deadlines: Pick<PostureDeadlines, 'isKept'>
   readonly policies: Pick<AuthPolicyCache, 'get'>
 }
@@ -56,20 +54,22 @@ const findSessionByToken = prepareQuery<[token: string], SessionRow>((db, token)
 )
 
 /**
- * Decides whether a session may be used so, by the present policies and posture. A session whose right was revoked does not
+ * Decides whether a client may use a session so, by the present policies and posture. A session whose right was revoked does not
  * exist any more, also inside the transaction of another change.
  * @throws RequestRefusedError
  */
 export async function requireSessionRight(
   { access, apiSessions, deadlines, policies }: RightParts,
   db: Kysely<Database>,
-  { token, type, routerId }: SessionUse,
+  use: SessionUse,
 ): Promise<SessionRight> {
+  const { token, type, routerId } = use
   const [session] = await findSessionByToken(db, token)
   if (!session) throw new RequestRefusedError('unknown-session', 'the session does not exist')
   const { id: sessionId, apiSessionId, serviceId } = session
   const apiSession = apiSessions.get(apiSessionId)
   if (!apiSession) throw new RequestRefusedError('unknown-api-session', 'the API session of the session does not exist')
+  await requireOwnApiSession(db, apiSessions, use, session)
   if (findOutstandingFactors(apiSession, policies.get(apiSession.identity.authPolicyId), []).totp)
     throw new RequestRefusedError('unknown-api-session', 'the API session owes a second factor')
   if (session.type !== type)

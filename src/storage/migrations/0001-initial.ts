@@ -266,6 +266,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['identityId', 'text'],
       ['authenticatorId', 'text'],
       ['caId', 'text', 'null'],
+      ['certFingerprint', 'text', 'null'],
       ['tokenHash', 'text'],
       ['ipAddress', 'text'],
       ['configTypes', 'text'],
@@ -293,7 +294,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['validTo', 'integer'],
       ['certificate', 'text'],
     ],
-    { references: { apiSessionId: 'api_sessions' } },
+    { references: { apiSessionId: 'api_sessions' }, indexes: ['fingerprint'] },
   )
   await records(
     'certificates',

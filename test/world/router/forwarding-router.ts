@@ -27,6 +27,8 @@ export interface ClientTokens {
 export interface DialOptions {
   readonly peerData?: ReadonlyMap<number, Buffer>
   readonly instanceId?: string
+  /** SHA-1 of the certificates that the client presented. */
+  readonly fingerprints?: readonly string[]
   /** Routers send none. */
   readonly body?: Buffer
 }
@@ -127,11 +129,12 @@ export class ForwardingRouter {
   /** Hands on the dial of a client. Returns the number of the request. */
   sendDial(
     { token, apiSessionToken }: ClientTokens,
-    { peerData = new Map(), instanceId = '', body = Buffer.alloc(0) }: DialOptions = {},
+    { peerData = new Map(), instanceId = '', fingerprints = [], body = Buffer.alloc(0) }: DialOptions = {},
   ): number {
     return this.wire.send(20218, body, [
       [10, encodeMap(peerData)],
       [11, Buffer.from(token)],
+      [12, encodeList(fingerprints)],
       [13, Buffer.from(instanceId)],
       [14, Buffer.from(apiSessionToken)],
     ])
@@ -205,6 +208,10 @@ function int32(value: number): Buffer {
 function encodeMap(map: ReadonlyMap<number, Buffer>): Buffer {
   if (map.size === 0) return Buffer.alloc(0)
   return Buffer.concat([int32(map.size), ...[...map].flatMap(([id, value]) => [int32(id), int32(value.length), value])])
+}
+
+function encodeList(texts: readonly string[]): Buffer {
+  return Buffer.concat([int32(texts.length), ...texts.flatMap((text) => [int32(text.length), Buffer.from(text)])])
 }
 
 function decodeEntries(bytes: Buffer | undefined): [Buffer, Buffer][] {

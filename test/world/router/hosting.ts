@@ -8,6 +8,7 @@ import {
 import {
   CreateTerminatorV2RequestSchema,
   CreateTerminatorV2ResponseSchema,
+  UpdateTerminatorRequestSchema,
 } from '../../../server/control-channel/messages/edge_pb.ts'
 import { CLIENT, type TestController } from '../controller.ts'
 import { type Management, managementOf } from '../management.ts'
@@ -64,10 +65,21 @@ export async function openNetwork(world: TestController): Promise<OpenNetwork> {
   }
 }
 
+/** As much of a client as its router says when it hosts. */
+export type HostClient = Pick<Client, 'sessionToken' | 'apiToken'>
+
+/** By what a router says that a client is connected: its API session, or the SHA-1 fingerprints of its certificates. */
+export interface HostProof {
+  readonly apiSessionToken?: string
+  readonly fingerprints?: string[]
+}
+
 /** A request for a terminator; the public key of its host is 32 bytes of 7. */
 export interface BindOptions {
   readonly address: string
-  readonly sessionToken: string
+  readonly client: HostClient
+  /** The API session of the client by default. */
+  readonly proof?: HostProof
   readonly cost?: number
   /** 0 default, 1 required, 2 failed. */
   readonly precedence?: number
@@ -83,12 +95,41 @@ export const newPeerData = (entries: number, bytes = 0): Record<number, Uint8Arr
   Object.fromEntries(Array.from({ length: entries }, (_, at) => [2_000 + at, Buffer.alloc(bytes)] as const))
 
 /** Asks for a terminator as a router does when a host binds, and returns the response. */
-export async function bind(router: SimulatedRouter, options: BindOptions) {
-  const request = create(CreateTerminatorV2RequestSchema, { peerData: { 1003: HOST_KEY }, ...options })
+export async function bind(router: SimulatedRouter, { client, proof, ...options }: BindOptions) {
+  const { sessionToken, apiToken } = client
+  const request = create(CreateTerminatorV2RequestSchema, {
+    peerData: { 1003: HOST_KEY },
+    sessionToken,
+    ...(proof ?? { apiSessionToken: apiToken }),
+    ...options,
+  })
   const sequence = router.send(20216, toBinary(CreateTerminatorV2RequestSchema, request))
   const { type, body } = await router.takeReply(sequence)
   if (type !== 20217) throw new Error(`the response to a bind has type ${type}`)
   return fromBinary(CreateTerminatorV2ResponseSchema, body)
+}
+
+/** What changes about a terminator. */
+export interface TerminatorChanges {
+  readonly cost?: number
+  readonly updateCost?: boolean
+  readonly precedence?: number
+  readonly updatePrecedence?: boolean
+}
+
+/** Asks for a change of a terminator as a router does. Returns the type of the response, and the code of a refusal. */
+export async function update(
+  router: SimulatedRouter,
+  client: HostClient,
+  terminatorId: string,
+  changes: TerminatorChanges,
+  proof: HostProof = { apiSessionToken: client.apiToken },
+) {
+  const { sessionToken } = client
+  const request = create(UpdateTerminatorRequestSchema, { sessionToken, terminatorId, ...changes, ...proof })
+  const sequence = router.send(20209, toBinary(UpdateTerminatorRequestSchema, request))
+  const { type, headers } = await router.takeReply(sequence)
+  return { type, code: headers.get(1014)?.readUInt32LE() }
 }
 
 /** Removes terminators as a router does when its hosts are gone, and returns the result. */
