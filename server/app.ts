@@ -70,7 +70,7 @@ declare module 'fastify' {
 export async function buildApp(controller: Controller, options: AppOptions = {}): Promise<FastifyInstance> {
   const { config, log } = controller
   const instanceId = newId()
-  const fail = handleError(log)
+  const fail = handleError(controller)
   const { metrics } = options
   const servedOperations = [
     ...(options.operations ?? operations),

@@ -183,6 +183,7 @@ function startBackground(controller: Controller): () => void {
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
     every(SWEEP_INTERVAL_MS, 'deleting idle sessions', () => apiSessions.sweep(context)),
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
+    every(REFUSALS_INTERVAL_MS, 'logging what was counted', () => controller.aggregatedLog.flush()),
     every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
     every(UPKEEP_INTERVAL_MS, 'checking certificates', () => controller.certificates.upkeep.runIfDue(context)),
     every(KEY_REFRESH_INTERVAL_MS, 'refreshing the keys of external JWT signers', () =>

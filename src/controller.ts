@@ -1,4 +1,5 @@
 // Composes the controller: everything that a request, an offline command or a background job works with.
+
 import { Access } from './access/access.ts'
 import type { LiveNetwork, RouterLoad } from './access/live-network.ts'
 import { type LiveState, storedTerminators } from './access/live-state.ts'
@@ -15,6 +16,7 @@ import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
 import { ApiSessionTokens } from './authentication/sessions/api-session-tokens.ts'
 import { requireSameRights } from './authentication/sessions/callers.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
+import { AggregatedLog } from './foundation/aggregated-log.ts'
 import type { Clock, Instant } from './foundation/clock.ts'
 import type { Log } from './foundation/log.ts'
 import { OpenResources } from './foundation/open-resources.ts'
@@ -66,6 +68,8 @@ export interface Controller {
   readonly config: Config
   readonly clock: WatchedClock
   readonly log: Log
+  /** Takes the lines that clients and routers can cause as often as they like. */
+  readonly aggregatedLog: AggregatedLog
   /** When the process opened this controller. */
   readonly startedAt: Instant
   readonly store: Store
@@ -193,6 +197,7 @@ async function assemble(
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
+  const aggregatedLog = new AggregatedLog(clock, log)
   const traffic = new LiveTraffic(clock)
   const connected = new ConnectedRouters(clock, traffic)
   const live = givenLive ?? { network: connected, terminators: storedTerminators }
@@ -212,7 +217,7 @@ async function assemble(
   const peers = new PeerAnnouncements(connected)
   const fabric = createFabric({
     ...{ access, apiSessions, clock, connected, db: store.db, deadlines: posture.deadlines, entities, log, policies },
-    ...{ startedAt, traffic },
+    ...{ aggregatedLog, startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
@@ -265,6 +270,7 @@ async function assemble(
     config,
     clock,
     log,
+    aggregatedLog,
     startedAt,
     store,
     contexts,
@@ -287,7 +293,7 @@ async function assemble(
     integrity,
     applies: new RunningApplies(),
     doctor: new Doctor({ directory, config, store, authority, access, signers, backups }),
-    close: () => closeParts({ store, contexts, auth, sessionSync, backups, integrity }),
+    close: () => closeParts({ store, contexts, aggregatedLog, auth, sessionSync, backups, integrity }),
   }
 }
 
@@ -328,6 +334,7 @@ function createGuards({
 interface ClosableParts {
   readonly store: Store
   readonly contexts: Contexts
+  readonly aggregatedLog: AggregatedLog
   readonly auth: Auth
   readonly sessionSync: SessionSync
   readonly backups: Backups
@@ -335,9 +342,11 @@ interface ClosableParts {
 }
 
 /** Ends background work, writes what only memory holds, and closes the store last. @throws the first error of a part */
-async function closeParts({ store, contexts, auth, sessionSync, backups, integrity }: ClosableParts): Promise<void> {
+async function closeParts(parts: ClosableParts): Promise<void> {
+  const { store, contexts, aggregatedLog, auth, sessionSync, backups, integrity } = parts
   const { apiSessions, failedSignIns, signers, signIns } = auth
   const resources = new OpenResources()
+  resources.add(() => aggregatedLog.flush({ isFinal: true }))
   resources.add(() => store.close())
   for (const recorder of [signIns, failedSignIns]) resources.add(() => recorder.flush(contexts, { isFinal: true }))
   resources.add(() => apiSessions.flush(contexts.create({ kind: 'system' })))

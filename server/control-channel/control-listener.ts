@@ -15,7 +15,6 @@ import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { HeaderValueError } from './header-values.ts'
 import { encodeHelloResponse, HelloError, parseHello, type ReceivedHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
-import { RepeatedWarnings } from './repeated-warnings.ts'
 import { greetRouter, handleRouterMessage } from './router-session.ts'
 import { WorkInProgress } from './work-in-progress.ts'
 
@@ -55,14 +54,12 @@ interface AdmittedRouter {
 export class ControlListener {
   readonly #controller: Controller
   readonly #channels = new Set<Channel>()
-  readonly #warnings: RepeatedWarnings
   readonly #inProgress = new WorkInProgress()
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
   constructor(controller: Controller) {
     this.#controller = controller
-    this.#warnings = new RepeatedWarnings(controller.clock, controller.log)
   }
 
   start(): void {
@@ -74,7 +71,6 @@ export class ControlListener {
   tick(): void {
     for (const channel of this.#channels) channel.tick()
     this.#controller.fabric.tick()
-    void this.#warnings.flush()
   }
 
   /** Ends the connections of all routers, and resolves when what they asked for has been handled. */
@@ -83,19 +79,17 @@ export class ControlListener {
     clearInterval(this.#timer)
     this.#controller.routers.connected.close()
     await this.#inProgress.settle()
-    await this.#warnings.flush({ isFinal: true })
   }
 
   /** Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response. */
   accept(socket: TLSSocket): void {
-    const { log } = this.#controller
     const address = socket.remoteAddress
     socket.on('error', () => socket.destroy())
     this.#connect(socket).catch((error: unknown) => {
       socket.destroy()
       const isExpected = [RouterRejectedError, HelloError, MalformedFrameError].some((kind) => error instanceof kind)
       if (isExpected) this.#warnOfRejected(address, error as Error)
-      else log.error({ err: error, address }, 'a router could not be connected')
+      else this.#controller.aggregatedLog.error('', { err: error, address }, 'a router could not be connected')
     })
   }
 
@@ -103,7 +97,7 @@ export class ControlListener {
   #warnOfRejected(address: string | undefined, error: Error): void {
     const reason = error.message
     const kind = error instanceof RouterRejectedError ? reason : 'malformed'
-    this.#warnings.add(`${address} ${kind}`, { address, reason }, 'a router was rejected')
+    this.#controller.aggregatedLog.warn(`${address} ${kind}`, { address, reason }, 'a router was rejected')
   }
 
   /** @throws RouterRejectedError, HelloError, MalformedFrameError */
@@ -144,7 +138,7 @@ export class ControlListener {
   /** @throws RouterRejectedError */
   #serve({ socket, reader, hello, isEdge, controllerId }: AdmittedRouter): void {
     const controller = this.#controller
-    const { clock, fabric, log, routers } = controller
+    const { aggregatedLog, clock, fabric, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
     let dialsInProgress = 0
@@ -176,7 +170,7 @@ export class ControlListener {
     })
     const handle = (message: Message): Promise<void> => {
       if (!router) return Promise.resolve()
-      const session = { controller, router, channel, warnings: this.#warnings }
+      const session = { controller, router, channel }
       return reportFailure(message.type, this.#inProgress.track(handleRouterMessage(session, message)))
     }
     const reportFailure = async (type: number, work: Promise<void>) => {
@@ -184,7 +178,10 @@ export class ControlListener {
         await work
       } catch (error) {
         if (error instanceof MalformedBodyError || error instanceof HeaderValueError) channel.close(error.message)
-        else log.error({ err: error, routerId, type }, 'a message of a router could not be handled')
+        else {
+          const fields = { err: error, routerId, type }
+          aggregatedLog.error(`${routerId} ${type}`, fields, 'a message of a router could not be handled')
+        }
       }
     }
     try {
@@ -197,7 +194,7 @@ export class ControlListener {
     socket.write(encodeHelloResponse(controllerId))
     log.info({ routerId, version: hello.version.version }, 'a router connected')
     if (isEdge) {
-      greetRouter({ controller, router, channel, warnings: this.#warnings })
+      greetRouter({ controller, router, channel })
       fabric.validation.ask(router)
     }
     channel.start()

@@ -1,16 +1,22 @@
 // Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
 import type { FastifyError } from 'fastify'
+import type { AggregatedLog } from '../../src/foundation/aggregated-log.ts'
 import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../../src/foundation/errors.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import { toDialectStatus } from '../requests/dialects.ts'
 import type { ServedReply, ServedRequest } from '../requests/exchange.ts'
 import { ENVELOPE_VERSIONS } from './responses.ts'
 
+interface Logs {
+  readonly log: Log
+  readonly aggregatedLog: AggregatedLog
+}
+
 /** The error handler of the server. */
-export function handleError(log: Log) {
+export function handleError({ log, aggregatedLog }: Logs) {
   return (thrown: FastifyError | Error, request: ServedRequest, reply: ServedReply): void => {
     const error = toControllerError(thrown)
-    logError(log, error, thrown, request)
+    logError({ log, aggregatedLog }, error, thrown, request)
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
     // A request that is refused before its hooks run has no state.
     const status = toDialectStatus(error, request.state?.dialect)
@@ -60,8 +66,11 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
   }
 }
 
-function logError(log: Log, error: ControllerError, thrown: unknown, request: ServedRequest): void {
+/** While the controller is unavailable, every request fails for the same reason. */
+function logError({ log, aggregatedLog }: Logs, error: ControllerError, thrown: unknown, request: ServedRequest): void {
   const fields = { requestId: request.id, method: request.method, path: request.url.split('?')[0], code: error.code }
-  if (error.status >= 500) log.error({ ...fields, err: error.cause ?? thrown }, 'a request failed')
+  const failure = { ...fields, err: error.cause ?? thrown }
+  if (error.status === 503) aggregatedLog.error(error.code, failure, 'a request failed')
+  else if (error.status >= 500) log.error(failure, 'a request failed')
   else if (error.cause !== undefined) log.debug({ ...fields, cause: String(error.cause) }, 'a request was refused')
 }

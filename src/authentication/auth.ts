@@ -18,6 +18,7 @@ import { ApiSessions } from './sessions/api-sessions.ts'
 import { ClientTrustStore } from './sign-in/client-trust.ts'
 import { FailedSignInRecorder } from './sign-in/failed-sign-ins.ts'
 import { PresentedIssuers } from './sign-in/presented-issuers.ts'
+import { RefusedCertificateLimit } from './sign-in/refused-certificates.ts'
 import { SignInRecorder } from './sign-in/sign-in-recorder.ts'
 import { createExternalSigners, type ExternalSigners } from './signers/external-signers.ts'
 import { WriteLimits } from './write-limits.ts'
@@ -35,6 +36,7 @@ export interface Auth {
   readonly presentedIssuers: PresentedIssuers
   readonly signIns: SignInRecorder
   readonly failedSignIns: FailedSignInRecorder
+  readonly refusedCertificates: RefusedCertificateLimit
   readonly writeLimits: WriteLimits
   readonly signers: ExternalSigners
 }
@@ -76,7 +78,8 @@ export function createAuth({ config, clock, log, authority, tokens, entities, se
     clientTrust: new ClientTrustStore(authority),
     presentedIssuers: new PresentedIssuers(),
     signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
-    failedSignIns: new FailedSignInRecorder(),
+    failedSignIns: new FailedSignInRecorder(log),
+    refusedCertificates: new RefusedCertificateLimit(),
     writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
     signers: createExternalSigners({ config, clock, log }),
   }

@@ -35,9 +35,19 @@ export class RateLimit {
   /** Takes a token. Returns 0 if there was one, else the seconds until there is. */
   take(key: string, now: Instant): number {
     const bucket = this.#bucket(key, now)
-    if (bucket.tokens < 1) return Math.ceil((1 - bucket.tokens) / this.#options.perSecond)
-    bucket.tokens -= 1
-    return 0
+    const seconds = this.#secondsUntilToken(bucket)
+    if (seconds === 0) bucket.tokens -= 1
+    return seconds
+  }
+
+  /** Takes nothing. Returns 0 if there is a token, else the seconds until there is. */
+  peek(key: string, now: Instant): number {
+    const isTracked = this.#current.has(key) || this.#previous.has(key)
+    return isTracked ? this.#secondsUntilToken(this.#bucket(key, now)) : 0
+  }
+
+  #secondsUntilToken({ tokens }: Bucket): number {
+    return tokens < 1 ? Math.ceil((1 - tokens) / this.#options.perSecond) : 0
   }
 
   #bucket(key: string, now: Instant): Bucket {

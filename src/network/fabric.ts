@@ -4,6 +4,7 @@ import type { Access } from '../access/access.ts'
 import type { PostureDeadlines } from '../access/posture/posture-deadlines.ts'
 import type { AuthPolicyCache } from '../authentication/auth-policies.ts'
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { AggregatedLog } from '../foundation/aggregated-log.ts'
 import type { Clock, Instant } from '../foundation/clock.ts'
 import type { Log } from '../foundation/log.ts'
 import type { Context } from '../storage/context.ts'
@@ -50,6 +51,7 @@ export interface Fabric {
 
 export interface FabricCollaborators {
   readonly access: Access
+  readonly aggregatedLog: AggregatedLog
   readonly apiSessions: ApiSessions
   readonly clock: Clock
   readonly connected: ConnectedRouters
@@ -66,15 +68,16 @@ export interface FabricCollaborators {
 
 /** Composes the fabric, which follows the routers from now on. */
 export function createFabric(parts: FabricCollaborators): Fabric {
-  const { access, apiSessions, clock, connected, db, deadlines, entities, log, policies, traffic } = parts
+  const { access, aggregatedLog, apiSessions, clock, connected, db, deadlines, entities, log, policies, traffic } =
+    parts
   const terminators = new TerminatorDirectory()
   const network = new Paths()
   const linkSettings = new StoredLinkSettings(entities)
-  const links = new Links({ clock, log, connected, paths: network, settings: linkSettings })
+  const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
   const right = { access, apiSessions, deadlines, policies }
   const { costs, circuits: table } = traffic
-  const shared = { clock, log, connected, paths: links, results: new RouteResults(clock), costs }
+  const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs }
   const ids = new CircuitIds(parts.startedAt)
   const traces = new IdentityTraces(clock, log)
   const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
@@ -111,7 +114,6 @@ export function createFabric(parts: FabricCollaborators): Fabric {
       shared.results.expire()
       upkeep.tick()
       smartRerouting.tick()
-      circuits.failures.tick()
     },
   }
 }

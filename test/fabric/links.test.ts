@@ -1,6 +1,7 @@
 // Links: what becomes of them when routers report, measure and lose them, come and go, and when an administrator changes them.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { disconnectedNetwork } from '../../src/access/live-network.ts'
+import { AggregatedLog } from '../../src/foundation/aggregated-log.ts'
 import { silentLog } from '../../src/foundation/log.ts'
 import type { LinkEnds, LinkSettings } from '../../src/network/links/link.ts'
 import { DEFAULT_LINK_SETTINGS } from '../../src/network/links/link.ts'
@@ -39,7 +40,7 @@ beforeEach(() => {
       changeSettings = listener
     },
   }
-  links = new Links({ clock, log: silentLog, connected, paths, settings })
+  links = new Links({ clock, aggregatedLog: new AggregatedLog(clock, silentLog), connected, paths, settings })
   links.onLost(({ id }, loss) => losses.push(`${id} ${loss}`))
   a = connect('a')
   b = connect('b')

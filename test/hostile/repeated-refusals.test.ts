@@ -1,6 +1,6 @@
 // Thousands of refused sign-ins: they fill neither the audit nor memory, and do not hide those of other sources.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { EventAggregator } from '../../src/authentication/sign-in/event-aggregator.ts'
+import { EventAggregator } from '../../src/foundation/event-aggregator.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
@@ -132,10 +132,17 @@ describe('repeated refusals', () => {
     expect(await counts()).toEqual([`${HERE}: 1`])
   })
 
-  it('that cost their source nothing fill the log no more than the audit', async () => {
+  it('fill the log no more than the audit, whether or not they concern a credential', async () => {
+    const person = await people.person()
     await presentNothing(100, HERE)
+    await people.manage('POST', `/identities/${person.id}/disable`, { durationMinutes: 0 })
+    for (let at = 0; at < 20; at++) await people.signIn(person, {}, HERE)
+    const atOnce = logged.length
+    world.clock.advance(MINUTE)
+    await flush()
 
-    expect(logged).toEqual(['a sign-in was refused'])
+    expect(atOnce).toBe(2)
+    expect(logged).toEqual(Array.from({ length: 4 }, () => 'a sign-in was refused'))
   })
 
   it('from more sources than are tracked are counted by reason, and bound what is written', async () => {
@@ -166,6 +173,41 @@ describe('repeated refusals', () => {
 
     const rows = await world.controller.store.db.selectFrom('audit_records').selectAll().execute()
     expect(JSON.stringify(rows)).not.toMatch(/by-mistake|xxxxx/)
+  })
+})
+
+describe('refused sign-ins by one certificate', () => {
+  it('are limited, whatever the reason, so that a device that was disabled costs no more than it must', async () => {
+    const at = await world.listen()
+    const [device, other] = [await people.device(), await people.device()]
+    await people.manage('POST', `/identities/${device.id}/disable`, { durationMinutes: 0 })
+    const statuses: number[] = []
+    for (let times = 0; times < 15; times++) statuses.push((await people.signInBy(at, device)).status)
+
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), ...Array.from({ length: 5 }, () => 429)])
+    const refusal = await people.signInBy(at, device)
+    expect(refusal.body.error.code).toBe('SERVER_TOO_MANY_REQUESTS')
+    expect(Number(refusal.headers['retry-after'])).toBeGreaterThan(0)
+    expect((await people.signInBy(at, other)).status).toBe(200)
+  })
+
+  it('do not keep the device out for long once it may sign in again', async () => {
+    const at = await world.listen()
+    const device = await people.device()
+    await people.manage('POST', `/identities/${device.id}/disable`, { durationMinutes: 0 })
+    for (let times = 0; times < 11; times++) await people.signInBy(at, device)
+    await people.manage('POST', `/identities/${device.id}/enable`)
+    expect((await people.signInBy(at, device)).status).toBe(429)
+    world.clock.advance(10_000)
+
+    for (let times = 0; times < 20; times++) expect((await people.signInBy(at, device)).status).toBe(200)
+  })
+
+  it('are not limited for passwords, because anyone can cause those', async () => {
+    const person = await people.person()
+    for (let guess = 0; guess < 30; guess++) await people.signIn({ ...person, password: 'wrong horse' }, {}, HERE)
+
+    expect((await people.signIn(person, {}, ELSEWHERE)).status).toBe(200)
   })
 })
 

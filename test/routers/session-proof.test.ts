@@ -95,7 +95,7 @@ describe('a host is refused', () => {
     expect((await bindBy(host, { fingerprints: [] })).result).toBe(2)
   })
 
-  it('if its router names certificates of nobody, of another device, or of another API session of the device', async () => {
+  it('if its router names certificates that are unknown, of another device, or of another API session of the device', async () => {
     const [device, other] = [await people.device(), await people.device()]
     const host = await signedIn(device)
     const sibling = await issueSessionCertificate(await signedIn(device))

@@ -5,14 +5,12 @@ import type { ConnectedRouter } from '../../../src/network/routers/connected-rou
 import type { Channel } from '../channel.ts'
 import { ContentType } from '../content-types.ts'
 import type { Message } from '../message.ts'
-import type { RepeatedWarnings } from '../repeated-warnings.ts'
 
 /** A connected router, and what is needed to serve it. */
 export interface RouterSession {
   readonly controller: Controller
   readonly router: ConnectedRouter
   readonly channel: Channel
-  readonly warnings: RepeatedWarnings
 }
 
 /** Handles a message of a kind. Rejects with MalformedBodyError if the router has to lose its connection. */

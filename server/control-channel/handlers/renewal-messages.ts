@@ -8,13 +8,14 @@ import {
   EnrollmentExtendRouterVerifyRequestSchema,
   ErrorSchema,
 } from '../messages/edge_pb.ts'
-import { type MessageHandlers, withBody } from './message-handler.ts'
+import { type MessageHandlers, type RouterSession, withBody } from './message-handler.ts'
 
 /** A request, and the confirmation that the new certificates were received. */
 export const renewalHandlers: MessageHandlers = [
   [
     ContentType.ENROLLMENT_EXTEND_ROUTER_REQUEST,
-    withBody(EnrollmentExtendRouterRequestSchema, async ({ controller, router, channel }, request) => {
+    withBody(EnrollmentExtendRouterRequestSchema, async (session, request) => {
+      const { controller, router, channel } = session
       const system = controller.contexts.create({ kind: 'system' })
       const requests = { certCsr: request.clientCertCsr, serverCertCsr: request.serverCertCsr }
       try {
@@ -28,13 +29,14 @@ export const renewalHandlers: MessageHandlers = [
       } catch (error) {
         // No response says that a request is refused: the router asks again.
         if (!(error instanceof RenewalError)) throw error
-        controller.log.warn({ routerId: router.id, reason: error.message }, 'certificates of a router were not renewed')
+        logRefusal(session, error)
       }
     }),
   ],
   [
     ContentType.ENROLLMENT_EXTEND_ROUTER_VERIFY_REQUEST,
-    withBody(EnrollmentExtendRouterVerifyRequestSchema, async ({ controller, router, channel }, request, message) => {
+    withBody(EnrollmentExtendRouterVerifyRequestSchema, async (session, request, message) => {
+      const { controller, router, channel } = session
       const system = controller.contexts.create({ kind: 'system' })
       const respond = (code: string, text: string) => {
         const body = toBinary(ErrorSchema, create(ErrorSchema, { code, message: text }))
@@ -47,9 +49,14 @@ export const renewalHandlers: MessageHandlers = [
         respond('', '')
       } catch (error) {
         if (!(error instanceof RenewalError) || error.reason === undefined) throw error
-        controller.log.warn({ routerId: router.id, reason: error.message }, 'certificates of a router were not renewed')
+        logRefusal(session, error)
         respond(error.reason, error.message)
       }
     }),
   ],
 ]
+
+function logRefusal({ controller, router }: RouterSession, { message: reason }: RenewalError): void {
+  const fields = { routerId: router.id, reason }
+  controller.aggregatedLog.warn(router.id, fields, 'certificates of a router were not renewed')
+}

@@ -72,7 +72,7 @@ export const routerHandlers: MessageHandlers = [
 
 /** Stores what a router reports of its interfaces. The router is refused if too many writes wait. */
 async function storeInterfaces(
-  { controller, router, channel, warnings }: RouterSession,
+  { controller, router, channel }: RouterSession,
   interfaces: readonly RouterInterface[],
   message: Message,
 ): Promise<void> {
@@ -81,7 +81,8 @@ async function storeInterfaces(
     await controller.routers.provisioner.storeInterfaces(system, router.id, interfaces)
   } catch (error) {
     if (!(error instanceof ControllerError && error.code === 'SERVER_TOO_MANY_REQUESTS')) throw error
-    warnings.add(router.id, { routerId: router.id }, 'the interfaces of a router were not stored: too many writes wait')
+    const text = 'the interfaces of a router were not stored: too many writes wait'
+    controller.aggregatedLog.warn(router.id, { routerId: router.id }, text)
     channel.sendResult(message, false, error.message)
     return
   }

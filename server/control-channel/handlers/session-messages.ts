@@ -16,9 +16,10 @@ const MAX_REASON_LENGTH = 200
 export const sessionHandlers: MessageHandlers = [
   [
     ContentType.REQUEST_CLIENT_RESYNC,
-    withBody(RequestClientReSyncSchema, async ({ controller, router, warnings }, { reason }) => {
+    withBody(RequestClientReSyncSchema, async ({ controller, router }, { reason }) => {
       const excerpt = reason.slice(0, MAX_REASON_LENGTH)
-      warnings.add(router.id, { routerId: router.id, reason: excerpt }, 'a router asks for all API sessions again')
+      const fields = { routerId: router.id, reason: excerpt }
+      controller.aggregatedLog.warn(router.id, fields, 'a router asks for all API sessions again')
       await controller.routers.sessionSync.sendAll(router)
     }),
   ],

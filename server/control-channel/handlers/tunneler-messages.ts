@@ -176,7 +176,8 @@ async function orIgnore({ controller, router }: RouterSession, run: Run): Promis
     await run(controller.contexts.create({ kind: 'system' }))
   } catch (error) {
     if (!(error instanceof RequestRefusedError)) throw error
-    controller.log.info({ routerId: router.id, reason: error.message }, 'a request of a tunneler was refused')
+    const fields = { routerId: router.id, reason: error.message }
+    controller.aggregatedLog.info(router.id, fields, 'a request of a tunneler was refused')
   }
 }
 

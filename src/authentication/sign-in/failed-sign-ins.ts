@@ -1,8 +1,9 @@
-// Failed sign-ins: an audit record, a log line and, after too many, a lockout.
+// Failed sign-ins: an audit record with a log line and, after too many, a lockout.
 
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import type { Instant } from '../../foundation/clock.ts'
+import { EventAggregator } from '../../foundation/event-aggregator.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { AuditEvent } from '../../storage/changes.ts'
 import { ANONYMOUS, type Caller, type Context, type Origin, toActor, type WriteContext } from '../../storage/context.ts'
@@ -12,7 +13,6 @@ import { sourceFromContext } from '../../storage/sources.ts'
 import type { AuthPolicyCache } from '../auth-policies.ts'
 import { isDisabled, lockOut } from '../disabling.ts'
 import type { AuthenticationError, Method, RefusalReason } from './authentication-methods.ts'
-import { EventAggregator } from './event-aggregator.ts'
 
 /** Recorded if no credential matches. */
 const NO_CREDENTIAL = ''
@@ -29,13 +29,14 @@ interface RefusedSignIn {
   readonly reason: RefusalReason
   /** The credential that it concerns: an authenticator, or an MFA enrollment. */
   readonly credentialId: string
+  /** For the log. */
+  readonly message: string
 }
 
 /** What refused sign-ins are recorded and counted with. */
 export interface FailedSignInParts {
   readonly contexts: Contexts
   readonly entities: EntityStore
-  readonly log: Log
   readonly auth: { readonly policies: AuthPolicyCache; readonly failedSignIns: FailedSignInRecorder }
 }
 
@@ -53,8 +54,10 @@ export async function recordFailedSignIn(
   { reason, message }: AuthenticationError,
 ): Promise<void> {
   const { caller, origin } = context
-  const signIn = { caller, origin, method, reason, credentialId: authenticator?.id ?? NO_CREDENTIAL }
-  await recordRefusal(parts, context, signIn, message)
+  await recordRefusal(parts, context, {
+    ...{ caller, origin, method, reason, message },
+    credentialId: authenticator?.id ?? NO_CREDENTIAL,
+  })
 }
 
 /** Records that a signed-in identity sent a wrong current password for its authenticator. */
@@ -64,14 +67,14 @@ export async function recordWrongPassword(
   authenticatorId: string,
 ): Promise<void> {
   const { caller, origin } = context
-  const signIn = {
+  await recordRefusal(parts, context, {
     caller,
     origin,
     method: 'password',
     reason: 'WRONG_PASSWORD',
     credentialId: authenticatorId,
-  } as const
-  await recordRefusal(parts, context, signIn, 'the current password is wrong')
+    message: 'the current password is wrong',
+  })
 }
 
 /** Records that a signed-in identity sent a wrong code of its second factor. */
@@ -81,24 +84,15 @@ export async function recordWrongCode(
   { reason, enrollmentId, message }: { reason: RefusalReason; enrollmentId: string; message: string },
 ): Promise<void> {
   const { caller, origin } = context
-  await recordRefusal(parts, context, { caller, origin, method: 'totp', reason, credentialId: enrollmentId }, message)
+  await recordRefusal(parts, context, { caller, origin, method: 'totp', reason, credentialId: enrollmentId, message })
 }
 
-/** Records and logs a refusal. One without a credential costs its source nothing, so it is logged only if it is recorded. */
-async function recordRefusal(
-  parts: FailedSignInParts,
-  context: Context,
-  signIn: RefusedSignIn,
-  detail: string,
-): Promise<void> {
-  const { auth, log, contexts } = parts
+/** Records a refusal; the log has a line for each record. */
+async function recordRefusal(parts: FailedSignInParts, context: Context, signIn: RefusedSignIn): Promise<void> {
+  const { auth, contexts } = parts
   const { clock } = context
-  const { method, reason, credentialId } = signIn
+  const { reason, credentialId } = signIn
   const isFirst = auth.failedSignIns.admit(signIn, clock.now())
-  if (isFirst || credentialId !== NO_CREDENTIAL) {
-    const { requestId, address } = signIn.origin
-    log.info({ requestId, address, method, reason: detail }, 'a sign-in was refused')
-  }
   const isGuess = reason === 'WRONG_PASSWORD' && credentialId !== NO_CREDENTIAL
   if (!isFirst && !isGuess) return
   try {
@@ -110,6 +104,7 @@ async function recordRefusal(
     if (isFirst) auth.failedSignIns.undo(signIn)
     throw error
   }
+  if (isFirst) auth.failedSignIns.log(signIn)
 }
 
 function eventFromRefusal({ method, reason, credentialId }: RefusedSignIn): AuditEvent {
@@ -149,6 +144,7 @@ async function countFailure(
  * the counts since the last record, at most a minute; the first refusal of each source is on disk before the response.
  */
 export class FailedSignInRecorder {
+  readonly #log: Log
   readonly #bySource = new EventAggregator<RefusedSignIn>({
     windowMs: WINDOW_MS,
     maxKeys: MAX_SOURCES,
@@ -159,6 +155,16 @@ export class FailedSignInRecorder {
     maxKeys: MAX_SOURCES,
     combine: combineRefusals,
   })
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** Writes the line of a record. @param count of the refusals in it, if it counts any */
+  log({ method, message, origin: { requestId, address } }: RefusedSignIn, count?: number): void {
+    const fields = { requestId, address, method, reason: message }
+    this.#log.info(count === undefined ? fields : { ...fields, count }, 'a sign-in was refused')
+  }
 
   /** Counts a refusal. Returns whether the caller must record it now. */
   admit(signIn: RefusedSignIn, now: Instant): boolean {
@@ -177,8 +183,10 @@ export class FailedSignInRecorder {
 
   /** Records the counts of windows that are over, or of all windows with `isFinal`. */
   async flush(contexts: Contexts, options: { readonly isFinal?: boolean } = {}): Promise<void> {
-    const write = (signIn: RefusedSignIn, count: number) =>
-      contexts.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
+    const write = async (signIn: RefusedSignIn, count: number) => {
+      await contexts.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
+      this.log(signIn, count)
+    }
     for (const aggregator of [this.#bySource, this.#byReason])
       await aggregator.flush(contexts.clock.now(), write, options)
   }
@@ -194,5 +202,6 @@ function sourceKey(signIn: RefusedSignIn): string {
 
 /** A record of guesses at several credentials names none of them. */
 function combineRefusals(earlier: RefusedSignIn, later: RefusedSignIn): RefusedSignIn {
-  return earlier.credentialId === later.credentialId ? later : { ...later, credentialId: NO_CREDENTIAL }
+  if (earlier.credentialId === later.credentialId) return later
+  return { ...later, credentialId: NO_CREDENTIAL, message: later.reason }
 }

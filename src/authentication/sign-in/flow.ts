@@ -12,6 +12,7 @@ import { type Credentials, SignInAttempt, type SignInParts, type Step } from './
 import { comparePassword } from './steps/compare-password.ts'
 import { findCertificate } from './steps/find-certificate.ts'
 import { findUsername } from './steps/find-username.ts'
+import { limitRefusedCertificates } from './steps/limit-refused-certificates.ts'
 import { limitSignInRate } from './steps/limit-sign-in-rate.ts'
 import { rehashPassword } from './steps/rehash-password.ts'
 import { requireAllowedMethod } from './steps/require-allowed-method.ts'
@@ -33,8 +34,10 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   [findUsername,                'password'],
   // Before the chain is built: the fingerprint selects the authority, and chains of unknown clients are costly to check.
   [findCertificate,                         'cert'],
+  [limitRefusedCertificates,                'cert'],
   [verifyChain,                             'cert'],
   [resolveExternalId,                       'cert'],
+  [limitRefusedCertificates,                'cert'],
   [verifyExternalToken,                             'ext-jwt'],
   // For every username, existing or not, before any other check, so that all refusals take the same time.
   [comparePassword,             'password'],
@@ -87,6 +90,8 @@ export async function signIn(
     return { apiSession, isExtendRequested: authenticator?.isExtendRequested === true, externalTokens }
   } catch (error) {
     if (!(error instanceof AuthenticationError)) throw error
+    const { certificateHolder } = attempt
+    if (certificateHolder !== undefined) parts.auth.refusedCertificates.count(certificateHolder, context.clock.now())
     await recordFailedSignIn(parts, attempt, error)
     throw errors.INVALID_AUTH(undefined, { cause: `${method}: ${error.message}` })
   }

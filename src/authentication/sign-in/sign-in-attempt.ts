@@ -10,10 +10,11 @@ import type { SignInIdentity } from '../credentials/credentials.ts'
 import type { PasswordHasher } from '../credentials/password-hasher.ts'
 import type { ApiSessions } from '../sessions/api-sessions.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
-import type { AuthenticatorMatch, Method } from './authentication-methods.ts'
+import { type AuthenticatorMatch, EXTERNAL_ID_AUTHENTICATOR, type Method } from './authentication-methods.ts'
 import type { ClientTrustStore } from './client-trust.ts'
 import type { FailedSignInParts } from './failed-sign-ins.ts'
 import type { PresentedIssuers } from './presented-issuers.ts'
+import type { RefusedCertificateLimit } from './refused-certificates.ts'
 import type { SignInRecorder } from './sign-in-recorder.ts'
 
 /** What a client presents to sign in. */
@@ -36,6 +37,7 @@ export interface SignInParts extends FailedSignInParts {
     readonly passwordHasher: PasswordHasher
     readonly clientTrust: ClientTrustStore
     readonly presentedIssuers: PresentedIssuers
+    readonly refusedCertificates: RefusedCertificateLimit
     readonly signIns: SignInRecorder
     readonly signers: ExternalSigners
   }
@@ -88,6 +90,13 @@ export class SignInAttempt {
     this.#certificate ??= this.credentials.peer.readOwn()
     if (!this.#certificate) throw new Error('no step has required a certificate')
     return this.#certificate
+  }
+
+  /** The id of the authenticator of the certificate, or of the identity that a claim names; undefined if neither is known. */
+  get certificateHolder(): string | undefined {
+    const { authenticator, method } = this
+    if (method !== 'cert' || !authenticator) return undefined
+    return authenticator.id === EXTERNAL_ID_AUTHENTICATOR ? authenticator.identityId : authenticator.id
   }
 
   get policy(): AuthPolicy {

@@ -1,6 +1,7 @@
 // The circuits of this process: created, found and removed here, and nowhere else.
+
+import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
-import type { Log } from '../../foundation/log.ts'
 import type { IdentityTraces } from '../identity-traces.ts'
 import type { Path, PathFinder } from '../links/path.ts'
 import type { ConnectedRouters } from '../routers/connected-routers.ts'
@@ -14,7 +15,7 @@ import type { RouteResults } from './route-results.ts'
 
 interface Collaborators {
   readonly clock: Clock
-  readonly log: Log
+  readonly aggregatedLog: AggregatedLog
   readonly connected: ConnectedRouters
   readonly costs: TerminatorCosts
   readonly ids: CircuitIds
@@ -39,8 +40,8 @@ export class Circuits {
   readonly #creation: CircuitCreation
   readonly #traces: IdentityTraces
 
-  constructor({ clock, log, connected, costs, table, traces, ...parts }: Collaborators) {
-    this.failures = new CircuitFailures(clock, log)
+  constructor({ aggregatedLog, clock, connected, costs, table, traces, ...parts }: Collaborators) {
+    this.failures = new CircuitFailures(aggregatedLog)
     this.#clock = clock
     this.#connected = connected
     this.#costs = costs

@@ -1,6 +1,7 @@
 // Moves circuits to other paths, without their ends noticing.
+
+import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Clock } from '../../foundation/clock.ts'
-import type { Log } from '../../foundation/log.ts'
 import type { Path, PathFinder } from '../links/path.ts'
 import type { ConnectedRouters } from '../routers/connected-routers.ts'
 import { ROUTE_TIMEOUT_MS } from './circuit-creation.ts'
@@ -19,7 +20,7 @@ const MAX_CONCURRENT = 100
 
 interface Collaborators {
   readonly clock: Clock
-  readonly log: Log
+  readonly aggregatedLog: AggregatedLog
   readonly circuits: Circuits
   readonly connected: ConnectedRouters
   readonly paths: PathFinder
@@ -65,7 +66,7 @@ export class Rerouting {
         await this.#reroute(circuitId)
       } while (this.#running.get(circuitId)?.isRepeated)
     } catch (error) {
-      this.#parts.log.error({ err: error, circuitId }, 'a circuit could not be rerouted')
+      this.#parts.aggregatedLog.error('', { err: error, circuitId }, 'a circuit could not be rerouted')
       this.#parts.circuits.remove(circuitId, true)
     } finally {
       this.#running.delete(circuitId)
@@ -74,7 +75,7 @@ export class Rerouting {
   }
 
   async #reroute(circuitId: string): Promise<void> {
-    const { circuits, paths, log } = this.#parts
+    const { aggregatedLog, circuits, paths } = this.#parts
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const circuit = circuits.get(circuitId)
       if (!circuit) return
@@ -83,7 +84,7 @@ export class Rerouting {
       if (await this.#apply(circuit, path)) return
     }
     if (!circuits.remove(circuitId, true)) return
-    log.info({ circuitId }, 'a circuit ended because no other path leads to its terminator')
+    aggregatedLog.info('', { circuitId }, 'a circuit ended because no other path leads to its terminator')
   }
 
   /**

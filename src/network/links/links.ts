@@ -1,7 +1,8 @@
 // The links between routers: as routers report, measure and lose them, and administrators change them. Paths use those that can
 // carry traffic.
+
+import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Clock } from '../../foundation/clock.ts'
-import type { Log } from '../../foundation/log.ts'
 import { SetMap } from '../../policy/set-map.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from '../routers/connected-routers.ts'
 import {
@@ -52,7 +53,7 @@ type LossListener = (link: Link, loss: LinkLoss) => void
 
 interface Collaborators {
   readonly clock: Clock
-  readonly log: Log
+  readonly aggregatedLog: AggregatedLog
   readonly connected: ConnectedRouters
   readonly paths: Paths
   readonly settings: Pick<StoredLinkSettings, 'get' | 'onChange'>
@@ -60,7 +61,7 @@ interface Collaborators {
 
 export class Links implements PathFinder, RouterObserver {
   readonly #clock: Clock
-  readonly #log: Log
+  readonly #log: AggregatedLog
   readonly #connected: ConnectedRouters
   readonly #paths: Paths
   readonly #settings: Pick<StoredLinkSettings, 'get'>
@@ -75,9 +76,9 @@ export class Links implements PathFinder, RouterObserver {
   readonly #confirmationDeadlines = new Map<ConnectedRouter, number>()
   readonly #lossListeners: LossListener[] = []
 
-  constructor({ clock, log, connected, paths, settings }: Collaborators) {
+  constructor({ aggregatedLog, clock, connected, paths, settings }: Collaborators) {
     this.#clock = clock
-    this.#log = log
+    this.#log = aggregatedLog
     this.#connected = connected
     this.#paths = paths
     this.#settings = settings
@@ -190,7 +191,7 @@ export class Links implements PathFinder, RouterObserver {
     const { link } = entry
     if (link.sourceId !== routerId && link.destinationId !== routerId) return
     if (iteration !== 0 && iteration < link.iteration) return
-    this.#log.info({ linkId, routerId, iteration }, 'a link failed')
+    this.#log.info(routerId, { linkId, routerId, iteration }, 'a link failed')
     this.#lose(entry, 'failed')
     this.#sendFault(link.sourceId === routerId ? link.destinationId : link.sourceId, link)
   }

@@ -1,5 +1,5 @@
 // Aggregates repeated audit events: the first of a window is recorded at once, the others are counted into one record.
-import type { Instant } from '../../foundation/clock.ts'
+import type { Instant } from './clock.ts'
 
 export interface AggregatorOptions<E> {
   readonly windowMs: number
