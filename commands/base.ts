@@ -29,6 +29,10 @@ export const printingFlags: Interfaces.FlagInput = {
     helpGroup: 'GLOBAL',
     helpValue: 'EXPRESSION',
   }),
+  'no-csv-guard': Flags.boolean({
+    description: 'Leave CSV cells that begin with =, +, - or @ as they are, for programs.',
+    helpGroup: 'GLOBAL',
+  }),
 }
 
 /** A command whose result can be printed in any output format. */
@@ -44,8 +48,8 @@ export abstract class PrintingCommand extends Command {
     A extends Record<string, unknown>,
   >(options?: Interfaces.Input<F, B, A>, argv?: string[]): Promise<Interfaces.ParserOutput<F, B, A>> {
     const parsed = await super.parse<F, B, A>(options, argv)
-    const { query, columns } = parsed.flags as Selection
-    this.#selection = { query, columns }
+    const { query, columns, 'no-csv-guard': hasFormulas } = parsed.flags as Selection & { 'no-csv-guard'?: boolean }
+    this.#selection = { query, columns, hasFormulas }
     return parsed
   }
 

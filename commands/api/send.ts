@@ -2,6 +2,7 @@
 import { type ApiResponse, RequestError } from '../client/client.ts'
 import type { CommandRun } from '../connected.ts'
 import { makeUsageError, toExitCode } from '../exit-codes.ts'
+import { escapeLines } from '../output/text.ts'
 import { withProgress } from '../progress.ts'
 import { listPathArguments } from './arguments.ts'
 import { confirmRequests, confirmSelection } from './confirmations.ts'
@@ -70,7 +71,7 @@ async function printAll(outcomes: readonly Outcome[], plural: string, run: Comma
   const { output } = run.flags
   const sentences = outcomes.flatMap(({ sentence }) => (sentence === undefined ? [] : [sentence]))
   if ((output === undefined || output === 'table') && outcomes.every(({ isSentence }) => isSentence)) {
-    return run.print({ kind: 'text', text: sentences.join('\n') })
+    return run.print({ kind: 'text', text: escapeLines(sentences.join('\n')) })
   }
   for (const sentence of sentences) run.notice(sentence)
   const items = outcomes.map(({ record }) => record)

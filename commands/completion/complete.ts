@@ -4,6 +4,7 @@ import { loadApiDescription } from '../api/description.ts'
 import { Profiles } from '../client/profiles.ts'
 import { findLongestCommand, takeNames } from '../command-words.ts'
 import { helpPages } from '../help/pages.ts'
+import { hasControls } from '../output/text.ts'
 
 /** A completion, with its description. */
 export interface Candidate {
@@ -23,10 +24,13 @@ export async function complete(argv: readonly string[], options: Interfaces.Load
   const current = words.at(-1) ?? ''
   const config = await Config.load(options)
   const candidates = await listCandidates(config, words.slice(0, -1), current).catch(() => [])
-  return candidates
-    .filter(({ word }) => word.startsWith(current))
-    .map(({ word, text }) => `${word}\t${text.replace(/\s+/g, ' ')}\n`)
-    .join('')
+  return (
+    candidates
+      // A name with control characters could write to the terminal.
+      .filter(({ word }) => word.startsWith(current) && !hasControls(word))
+      .map(({ word, text }) => `${word}\t${text.replace(/\s+/g, ' ')}\n`)
+      .join('')
+  )
 }
 
 async function listCandidates(config: Config, words: readonly string[], current: string): Promise<Candidate[]> {

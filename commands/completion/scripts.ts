@@ -51,7 +51,11 @@ Register-ArgumentCompleter -Native -CommandName controller -ScriptBlock {
   controller complete $fresh -- @words 2>$null | ForEach-Object {
     $name, $text = $_ -split "\`t", 2
     if (-not $text) { $text = $name }
-    [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $text)
+    $typed = $name
+    if ($name -notmatch '^[\\w./:+=-]+$') {
+      $typed = "'" + [System.Management.Automation.Language.CodeGeneration]::EscapeSingleQuotedStringContent($name) + "'"
+    }
+    [System.Management.Automation.CompletionResult]::new($typed, $name, 'ParameterValue', $text)
   }
 }
 `,

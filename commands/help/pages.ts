@@ -73,8 +73,8 @@ const output = `Output: the result is written to stdout, everything else to stde
 --query EXPRESSION prints only what a JMESPath expression selects of the JSON: --query 'items[?isAdmin].name'. Texts are printed
 one per line, other values as JSON.
 
-Programs read CSV, so no text is changed for spreadsheets, which take one that begins with =, +, - or @ for a formula. Names can
-be chosen by others: import such a file with all columns as text.
+Spreadsheets take a cell that begins with =, +, - or @ for a formula, and names can be chosen by others: -o csv puts a quote in
+front of such text. --no-csv-guard leaves it as it is, for programs.
 
 Future versions only add members to JSON. With json, jsonl and yaml, an error is one JSON object on stderr with the members
 code, message, field, hint and requestId; members that do not apply are omitted.

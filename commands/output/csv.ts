@@ -7,7 +7,12 @@ export function renderCsvHeader(columns: readonly string[]): string {
 }
 
 /** A line with the values of a record; a member without a value is empty. */
-export function renderCsvLine(record: Entity, columns: readonly string[], screen: Screen): string {
+export function renderCsvLine(
+  record: Entity,
+  columns: readonly string[],
+  screen: Screen,
+  hasFormulas: boolean,
+): string {
   const plainScreen = { ...screen, isTerminal: false, hasColor: false }
   const values = columns.map((name) => {
     const value = getColumnValue(record, name)
@@ -15,7 +20,13 @@ export function renderCsvLine(record: Entity, columns: readonly string[], screen
       value === null || value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
     return isEmpty ? '' : renderCell(name, value, plainScreen)
   })
-  return `${values.map(quoteValue).join(',')}\r\n`
+  const cells = hasFormulas ? values : values.map(guardValue)
+  return `${cells.map(quoteValue).join(',')}\r\n`
+}
+
+/** Spreadsheets take text with such a begin for a formula, and run it; a quote in front makes it text. Numbers stay numbers. */
+function guardValue(text: string): string {
+  return /^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.]+$/.test(text) ? `'${text}` : text
 }
 
 function quoteValue(text: string): string {

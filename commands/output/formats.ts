@@ -4,7 +4,7 @@ import type { Entity, Screen } from './cells.ts'
 import { findColumns, orderColumns } from './columns.ts'
 import { renderRecordLines } from './record-lines.ts'
 import { renderTable } from './table.ts'
-import { escapeControls, escapeJson } from './text.ts'
+import { escapeControls, escapeJson, escapeLines } from './text.ts'
 import { toYamlText } from './yaml.ts'
 
 export const formats = ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
@@ -38,6 +38,8 @@ export interface Selection {
   readonly query?: string | undefined
   /** The columns of tables and of CSV. */
   readonly columns?: readonly string[] | undefined
+  /** Whether CSV has cells that spreadsheets take for formulas. */
+  readonly hasFormulas?: boolean | undefined
 }
 
 /** Prints the result. @throws CommandError with exit code 5 if the format is `jwt` and there is no JWT */
@@ -45,7 +47,7 @@ export async function printResult(
   result: Result,
   format: Format,
   output: Output,
-  { query, columns }: Selection = {},
+  { query, columns, hasFormulas = false }: Selection = {},
 ): Promise<void> {
   if (result.kind === 'text') return output.write(result.text.endsWith('\n') ? result.text : `${result.text}\n`)
   if (result.kind === 'pieces') {
@@ -55,7 +57,7 @@ export async function printResult(
   if (query !== undefined) return printSelected(result, query, format, output)
   switch (format) {
     case 'csv':
-      return printCsv(result, columns, output)
+      return printCsv(result, { columns, hasFormulas }, output)
     case 'json':
       return result.kind === 'list' ? printJsonList(result, output) : output.write(`${toJson(toEntity(result), 2)}\n`)
     case 'jsonl':
@@ -91,7 +93,11 @@ async function toStructure(result: StructuredResult): Promise<unknown> {
 }
 
 /** Prints lines while the list arrives. */
-async function printCsv(result: StructuredResult, names: readonly string[] | undefined, output: Output): Promise<void> {
+async function printCsv(
+  result: StructuredResult,
+  { columns: names, hasFormulas = false }: Selection,
+  output: Output,
+): Promise<void> {
   const { renderCsvHeader, renderCsvLine } = await import('./csv.ts')
   const ownColumns = result.kind === 'done' ? [] : (result.columns ?? [])
   let columns = names ? undefined : ownColumns.length > 0 ? orderColumns(ownColumns, true) : undefined
@@ -99,7 +105,7 @@ async function printCsv(result: StructuredResult, names: readonly string[] | und
     const record = isEntity(item) ? item : { value: item }
     const isFirst = columns === undefined
     columns ??= names ? findColumns(names, ownColumns, [record]) : listMembers([record])
-    return `${isFirst ? renderCsvHeader(columns) : ''}${renderCsvLine(record, columns, output)}`
+    return `${isFirst ? renderCsvHeader(columns) : ''}${renderCsvLine(record, columns, output, hasFormulas)}`
   }
   if (columns) await output.write(renderCsvHeader(columns))
   await printLines(listItems(result), toLine, output, '')
@@ -236,7 +242,7 @@ async function printTable(
   isWide: boolean,
   names: readonly string[] | undefined,
 ): Promise<void> {
-  if (result.kind === 'done') return output.write(`${result.sentence}\n`)
+  if (result.kind === 'done') return output.write(`${escapeLines(result.sentence)}\n`)
   if (result.kind === 'list') return output.write(await renderListTable(result, output, isWide, names))
   const { record, columns } = result
   if (!columns && !names) return output.write(renderRecordLines(record, output, isWide))

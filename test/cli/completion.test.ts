@@ -111,6 +111,20 @@ describe('the scripts', () => {
     expect(stdout.split('\n').map((line) => line.trim())).toEqual(['lap of honour', 'laptop', ''])
   })
 
+  it('quote names for PowerShell, which would run a part of them', async () => {
+    const { stdout } = await commandLine(['completion', 'powershell'], env)
+
+    expect(stdout).toContain('EscapeSingleQuotedStringContent($name)')
+    expect(stdout).toContain("CompletionResult]::new($typed, $name, 'ParameterValue', $text)")
+  })
+
+  it('are given no names that control a terminal', async () => {
+    await world.signIn({ name: 'evil\u001b[2J' })
+
+    await expect.poll(() => completed('identity', 'get', 'lap'), { timeout: 30_000 }).toContain('laptop')
+    expect(await completed('identity', 'get', 'evil')).toEqual([])
+  })
+
   it.each(['bash', 'zsh', 'fish', 'powershell'])('exist for %s', async (shell) => {
     const { code, stdout } = await commandLine(['completion', shell], env)
 

@@ -122,6 +122,20 @@ describe('the package', () => {
   })
 })
 
+describe('a clone that was not built', () => {
+  it('says in one sentence how it is built', async () => {
+    const clone = join(home, 'clone')
+    mkdirSync(clone)
+    cpSync(join(root, 'bin'), join(clone, 'bin'), { recursive: true })
+    cpSync(join(root, 'package.json'), join(clone, 'package.json'))
+
+    const { code, stdout, stderr } = await run(join(clone, 'bin', 'controller'), ['identity', 'list'], env)
+
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toBe('this clone is not built yet\nTry: npm start, which builds and serves, or npm run build\n')
+  })
+})
+
 describe('the launcher', () => {
   const probe = join(home, 'probe.cjs')
   const link = join(home, 'controller')

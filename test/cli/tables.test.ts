@@ -274,15 +274,20 @@ describe('comma-separated values', () => {
     expect(csv).toBe('name,roleAttributes\r\n"mail, ""old""",mail\r\nweb,"internal, web"\r\n')
   })
 
-  it('are unchanged where a spreadsheet would read a formula, because programs read them', async () => {
+  it('have a quote before what a spreadsheet would take for a formula, unless a program reads them', async () => {
     const ofOne = ['--filter', 'name = "use"', '--columns', 'name,identityRoles']
     const formula = '=HYPERLINK("https://a.example")'
     await readOut('service', 'create', formula)
-    const services = await readOut('service', 'list', '-o', 'csv', '--columns', 'name', '--filter', 'name contains "="')
+    const words = ['service', 'list', '-o', 'csv', '--columns', 'name', '--filter', 'name contains "="']
+    const guarded = await readOut(...words)
+    const bare = await readOut(...words, '--no-csv-guard')
     await readOut('service', 'delete', formula, '--yes')
 
-    expect(services).toBe('name\r\n"=HYPERLINK(""https://a.example"")"\r\n')
-    expect(await readOut('service-policy', 'list', '-o', 'csv', ...ofOne)).toBe('name,identityRoles\r\nuse,@laptop\r\n')
+    expect(guarded).toBe('name\r\n"\'=HYPERLINK(""https://a.example"")"\r\n')
+    expect(bare).toBe('name\r\n"=HYPERLINK(""https://a.example"")"\r\n')
+    expect(await readOut('service-policy', 'list', '-o', 'csv', ...ofOne)).toBe(
+      "name,identityRoles\r\nuse,'@laptop\r\n",
+    )
   })
 
   it('have the columns of the table and the id', async () => {

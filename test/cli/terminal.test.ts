@@ -53,6 +53,18 @@ describe('tables', () => {
     }
   })
 
+  it('are preceded by no sentence that is rewritten so', async () => {
+    const { token } = await world.signIn({ name: `sly${ESCAPE}[2J`, isAdmin: true })
+    const sly = cleanEnvironment()
+    writeProfiles(sly, { test: { url, rootPem, token } })
+
+    const { screen, code } = await onTerminal(['whoami'], sly)
+
+    expect(code).toBe(0)
+    expect(screen).toContain('sly')
+    expect(screen).not.toContain(`${ESCAPE}[2J`)
+  })
+
   it('carry colour where it says something, and none with NO_COLOR', async () => {
     const { screen } = await onTerminal(['identity', 'get', 'laptop'], env)
     const { screen: without } = await onTerminal(['identity', 'get', 'laptop'], { ...env, NO_COLOR: '1' })
