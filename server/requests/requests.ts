@@ -84,9 +84,16 @@ const NO_ISSUER_PRESENTED = 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'
 // OpenSSL's result of a longer path that has no other fault but that it ends at no authority that OpenSSL knows: it knows none.
 const ISSUER_PRESENTED = 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'
 
+// What OpenSSL allocates for a certificate; see parsed-certificates.ts.
+const CERTIFICATE_BYTES = 8_000
+/** How much memory may be lost to `getPeerX509Certificate` as long as the process runs, by known clients and by others. */
+const lossBudgets = { known: 8 * 1024 * 1024, unknown: 8 * 1024 * 1024 }
+/** What was taken from connections, which do not have it any more. */
+const takenCertificates = new WeakMap<TLSSocket, readonly X509Certificate[]>()
+
 /**
- * The certificates of the client of a connection. They are never read by `getPeerX509Certificate`: it takes the other
- * certificates from the connection and does not free them, so that any client could fill the memory.
+ * The certificates of the client of a connection. They are read by `getPeerX509Certificate` only if nothing else helps: it takes the
+ * other certificates from the connection and does not free them, so that any client could fill the memory.
  */
 export class SocketCertificates implements PeerCertificates {
   readonly #socket: TLSSocket
@@ -119,7 +126,25 @@ export class SocketCertificates implements PeerCertificates {
     return this.#all
   }
 
+  readEvery(isKnown: boolean): readonly X509Certificate[] | undefined {
+    const earlierCertificates = takenCertificates.get(this.#socket)
+    if (earlierCertificates) return earlierCertificates
+    const share = isKnown ? 'known' : 'unknown'
+    if (lossBudgets[share] <= 0) return undefined
+    const certificates: X509Certificate[] = []
+    let next = this.#socket.getPeerX509Certificate?.()
+    for (let count = 0; next; count++) {
+      if (count <= MAX_PRESENTED_CERTIFICATES) certificates.push(parseCertificate(next.raw))
+      if (count > 0) lossBudgets[share] -= CERTIFICATE_BYTES + next.raw.length
+      next = next.issuerCertificate
+    }
+    takenCertificates.set(this.#socket, certificates)
+    return certificates
+  }
+
   #readAll(): readonly X509Certificate[] {
+    const earlierCertificates = takenCertificates.get(this.#socket)
+    if (earlierCertificates) return earlierCertificates
     if ((this.#socket.authorizationError as unknown) === NO_ISSUER_PRESENTED) {
       const own = this.readOwn()
       return own ? [own] : []

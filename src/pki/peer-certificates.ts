@@ -14,8 +14,14 @@ export interface PeerCertificates {
   /** Parses the client's own certificate. */
   readOwn(): X509Certificate | undefined
   /**
-   * Parses the own certificate and above it the path through the others, in whatever order they were sent, as far as their
-   * names lead. Reading the others from a connection takes a tenth of a handshake.
+   * Parses the own certificate and above it the path through the others, as far as their names lead; the path ends early if an
+   * issuer was sent last while others were left. Reading the others from a connection takes a tenth of a handshake.
    */
   readAll(): readonly X509Certificate[]
+  /**
+   * Parses the own certificate and all others in the order in which they were sent, whatever it is. Node.js does not free the
+   * memory that this takes, so it is limited. @param isKnown whether the client has proven to be one that is known here: clients
+   * that are not have a share of their own. @returns undefined if the share is used up
+   */
+  readEvery(isKnown: boolean): readonly X509Certificate[] | undefined
 }

@@ -31,7 +31,13 @@ interface PendingSignIn {
 }
 
 function startAttempt(method: Method, credentials: Partial<Credentials>): SignInAttempt {
-  const peer = { own: undefined, isIssuerPresented: false, readOwn: () => undefined, readAll: () => [] }
+  const peer = {
+    own: undefined,
+    isIssuerPresented: false,
+    readOwn: () => undefined,
+    readAll: () => [],
+    readEvery: () => [],
+  }
   return new SignInAttempt(world.controller, world.system, method, { peer, bearerTokens: [], ...credentials })
 }
 
@@ -43,7 +49,9 @@ async function runSteps(method: Method, credentials: Partial<Credentials>): Prom
 
 function runStepsBy(certPem: string): Promise<SignInAttempt> {
   const own = new X509Certificate(certPem)
-  return runSteps('cert', { peer: { own, isIssuerPresented: false, readOwn: () => own, readAll: () => [own] } })
+  return runSteps('cert', {
+    peer: { own, isIssuerPresented: false, readOwn: () => own, readAll: () => [own], readEvery: () => [own] },
+  })
 }
 
 const CLAIM = {

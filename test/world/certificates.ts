@@ -66,20 +66,21 @@ export interface TlsCall {
   /** The client's certificates, in the order in which they are sent. */
   readonly cert?: string
   readonly key?: string
+  readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3'
 }
 
 /** One request over a TLS connection of its own. */
 export function callOverTls(
   url: string,
   rootPem: string,
-  { method, path, headers = {}, body, cert, key }: TlsCall,
+  { method, path, headers = {}, body, cert, key, maxVersion }: TlsCall,
 ): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
     const type = text === undefined ? {} : { 'content-type': 'application/json' }
     const request = httpsRequest(
       new URL(path, url),
-      { method, ca: rootPem, cert, key, agent: false, headers: { ...type, ...headers } },
+      { method, ca: rootPem, cert, key, maxVersion, agent: false, headers: { ...type, ...headers } },
       (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))

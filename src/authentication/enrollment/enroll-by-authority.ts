@@ -6,20 +6,22 @@ import { identities } from '../../definitions/resources/identities.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import { readCertificateNames } from '../../pki/certificate-names.ts'
+import { SignatureBudget } from '../../pki/chains.ts'
 import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find, newEntity } from '../../storage/entities/entities.ts'
 import { readExternalId } from '../authorities/external-id-claim.ts'
-import type { CertificateAuthority } from '../authorities/registered-authority.ts'
+import type { CertificateAuthority, RegisteredAuthority } from '../authorities/registered-authority.ts'
 import { toCertificateFields } from '../credentials/authenticator-behavior.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
+import type { PresentedIssuers } from '../sign-in/presented-issuers.ts'
 import { findFreeName, formatIdentityName } from './identity-names.ts'
 import { consumeEnrollment, type OutstandingEnrollment, requireIdentity } from './outstanding-enrollments.ts'
 
 /** What such an enrollment works with. */
 interface AuthorityEnrollmentParts {
   readonly entities: EntityStore
-  readonly auth: { readonly clientTrust: ClientTrustStore }
+  readonly auth: { readonly clientTrust: ClientTrustStore; readonly presentedIssuers: PresentedIssuers }
 }
 
 /** What a client brings. */
@@ -37,7 +39,7 @@ const NOTHING = {} as const
  * @throws INVALID_ENROLLMENT_TOKEN, ENROLLMENT_CA_NOT_VALID, CERTIFICATE_FAILED_VALIDATION, CERT_IN_USE
  */
 export async function storeCertificateCredential(
-  { entities, auth: { clientTrust } }: AuthorityEnrollmentParts,
+  { entities, auth: { clientTrust, presentedIssuers } }: AuthorityEnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
   { peer }: CertificateRequest,
@@ -49,10 +51,12 @@ export async function storeCertificateCredential(
   const isOpen = ({ isVerified, isOttCaEnrollmentEnabled }: CertificateAuthority) =>
     isVerified && isOttCaEnrollmentEnabled
   if (!isOpen(authority.record)) throw errors.ENROLLMENT_CA_NOT_VALID()
-  const certificates = peer.readAll()
-  const [leaf] = certificates
-  if (!leaf || !clientTrust.isVouchedBy(authority, certificates, context.clock.now()))
-    throw errors.CERTIFICATE_FAILED_VALIDATION()
+  const certificates = findPresented(presentedIssuers.listPresented(peer, true), (presented, checks) =>
+    clientTrust.isVouchedBy(authority, presented, context.clock.now(), checks),
+  )
+  const [leaf] = certificates ?? []
+  if (!certificates || !leaf) throw errors.CERTIFICATE_FAILED_VALIDATION()
+  presentedIssuers.addIntermediates(certificates.slice(1))
   const values = { identityId, method: 'cert', caId: authority.record.id, ...toCertificateFields(leaf) } as const
   await context.write(async (tx) => {
     await consumeEnrollment(entities, tx, enrollment)
@@ -69,20 +73,25 @@ export async function storeCertificateCredential(
  * has the external id already
  */
 export async function enrollByAuthority(
-  { entities, auth: { clientTrust } }: AuthorityEnrollmentParts,
+  { entities, auth: { clientTrust, presentedIssuers } }: AuthorityEnrollmentParts,
   context: Context,
   { peer, name: requestedName }: CertificateRequest,
 ): Promise<typeof NOTHING> {
   if (!clientTrust.hasRegistered) throw errors.ENROLLMENT_NO_VALID_CAS()
-  const certificates = peer.readAll()
-  const authority = clientTrust.findEnrolling(certificates, context.clock.now())
-  const [leaf] = certificates
-  if (!authority || !leaf) throw errors.CERT_FAILED_VALIDATION()
+  let authority: RegisteredAuthority | undefined
+  const certificates = findPresented(presentedIssuers.listPresented(peer, false), (presented, checks) => {
+    authority = clientTrust.findEnrolling(presented, context.clock.now(), checks)
+    return authority !== undefined
+  })
+  const [leaf] = certificates ?? []
+  if (!authority || !certificates || !leaf) throw errors.CERT_FAILED_VALIDATION()
+  presentedIssuers.addIntermediates(certificates.slice(1))
+  const { id: caId } = authority.record
   const { commonName } = readCertificateNames(leaf)
   const credential = toCertificateFields(leaf)
   await context.write(async (tx) => {
     const isOpen = ({ isAutoCaEnrollmentEnabled }: CertificateAuthority) => isAutoCaEnrollmentEnabled
-    const ca = await requireOpenAuthority(tx, authority.record.id, isOpen, errors.CERT_FAILED_VALIDATION)
+    const ca = await requireOpenAuthority(tx, caId, isOpen, errors.CERT_FAILED_VALIDATION)
     const externalId = readRequiredExternalId(ca, leaf)
     const id = newId()
     const format = { caId: ca.id, caName: ca.name, commonName, requestedName, identityId: id }
@@ -101,6 +110,16 @@ export async function enrollByAuthority(
     await entities.insert(tx, authenticators, newEntity(tx, authenticators, own))
   })
   return NOTHING
+}
+
+/** The first list of certificates that passes. All share one budget of signature checks. */
+function findPresented(
+  lists: Iterable<readonly X509Certificate[]>,
+  isAccepted: (presented: readonly X509Certificate[], checks: SignatureBudget) => boolean,
+): readonly X509Certificate[] | undefined {
+  const checks = new SignatureBudget()
+  for (const presented of lists) if (isAccepted(presented, checks)) return presented
+  return undefined
 }
 
 /** Returns the authority as it is now, because another request may have closed it meanwhile. @throws `refuse` if it is closed */

@@ -12,6 +12,7 @@ import { hasUsableAdministrator } from '../administrators/administrators.ts'
 import { type RecoveryParts, restoreAdminAccess } from '../administrators/recovery.ts'
 import { toCertificateFields } from '../credentials/authenticator-behavior.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
+import type { PresentedIssuers } from '../sign-in/presented-issuers.ts'
 import { enrollByAuthority, storeCertificateCredential } from './enroll-by-authority.ts'
 import { issueRouterCertificates, type RouterRequests, storeRouterCertificate } from './enroll-router.ts'
 import {
@@ -43,7 +44,10 @@ export type EnrollmentResult = Readonly<Record<string, string>>
 /** What enrolling works with. */
 export interface EnrollmentParts extends RecoveryParts {
   readonly authority: Authority
-  readonly auth: RecoveryParts['auth'] & { readonly clientTrust: ClientTrustStore }
+  readonly auth: RecoveryParts['auth'] & {
+    readonly clientTrust: ClientTrustStore
+    readonly presentedIssuers: PresentedIssuers
+  }
 }
 
 type Completion = (

@@ -41,6 +41,17 @@ export interface ChainVerdict {
   readonly anchors: readonly X509Certificate[]
 }
 
+interface JudgeOptions {
+  readonly purpose?: ChainPurpose
+  /**
+   * False if no authenticator holds the certificate: then an authority with a claim vouches for it only if its names tell whose
+   * it is.
+   */
+  readonly canBePinned?: boolean
+  /** Shared by all attempts to find a path for one request. */
+  readonly checks?: SignatureBudget
+}
+
 export class ClientTrustStore implements Projection {
   readonly name = 'client trust'
   readonly #authority: Pick<Authority, 'trust'>
@@ -136,17 +147,15 @@ export class ClientTrustStore implements Projection {
   /**
    * Returns how a certificate leads to one of the authorities; undefined if it leads to none. All authorities together share
    * one budget of signature checks. The auth policy decides whether the leaf may be expired.
-   * @param canBePinned false if no authenticator holds the certificate: then an authority with a claim vouches for it only if
-   * its names tell whose it is
    */
   judge(
     authorities: readonly ClientAuthority[],
     leaf: X509Certificate,
     others: readonly X509Certificate[],
     now: Instant,
-    { purpose, canBePinned = true }: { readonly purpose?: ChainPurpose; readonly canBePinned?: boolean } = {},
+    { purpose, canBePinned = true, checks = new SignatureBudget() }: JudgeOptions = {},
   ): ChainVerdict | undefined {
-    const options = { now, ignoreLeafDates: true, checks: new SignatureBudget() }
+    const options = { now, ignoreLeafDates: true, checks }
     for (const authority of authorities) {
       const { anchors, roots, intermediates = [] } = authority
       const registered = authority instanceof RegisteredAuthority ? authority : undefined
@@ -189,14 +198,23 @@ export class ClientTrustStore implements Projection {
    * Returns the authority, of those that let every certificate enroll, that vouches for a client now; undefined if there is
    * none. @param presented the certificates of the client, the proven one first
    */
-  findEnrolling(presented: readonly X509Certificate[], now: Instant): RegisteredAuthority | undefined {
+  findEnrolling(
+    presented: readonly X509Certificate[],
+    now: Instant,
+    checks?: SignatureBudget,
+  ): RegisteredAuthority | undefined {
     const possible = this.#listIssuers(presented, ({ isAutoCaEnrollmentEnabled }) => isAutoCaEnrollmentEnabled)
-    return findVouching(possible, presented, now)
+    return findVouching(possible, presented, now, checks)
   }
 
   /** Whether an authority vouches for a client now. @param presented the certificates of the client, the proven one first */
-  isVouchedBy(authority: RegisteredAuthority, presented: readonly X509Certificate[], now: Instant): boolean {
-    return findVouching([authority], presented, now) !== undefined
+  isVouchedBy(
+    authority: RegisteredAuthority,
+    presented: readonly X509Certificate[],
+    now: Instant,
+    checks?: SignatureBudget,
+  ): boolean {
+    return findVouching([authority], presented, now, checks) !== undefined
   }
 }
 
@@ -205,10 +223,10 @@ function findVouching(
   authorities: readonly RegisteredAuthority[],
   presented: readonly X509Certificate[],
   now: Instant,
+  checks = new SignatureBudget(),
 ): RegisteredAuthority | undefined {
   const [leaf, ...others] = presented
   if (!leaf || presented.length > MAX_PRESENTED_CERTIFICATES) return undefined
-  const checks = new SignatureBudget()
   return authorities.find(({ anchors, intermediates, record }) => {
     const purpose = record.externalIdClaim ? 'named-client' : 'client'
     const bag = [...others.map((certificate) => toAnchor(certificate, anchors)), ...intermediates]

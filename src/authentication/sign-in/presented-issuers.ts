@@ -1,7 +1,9 @@
-// Caches which certificates clients presented beside their own, because reading those from a connection costs as much as
-// everything else that a sign-in does.
+// What clients presented beside their own certificates: cached, because reading it from a connection costs as much as everything
+// else that a sign-in does, and completed if a connection does not give all of it.
 import type { X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { MAX_PRESENTED_CERTIFICATES } from '../../pki/chains.ts'
+import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 
 // Some 50,000 clients that present the controller's own intermediate.
 const MAX_BYTES = 16 * 1024 * 1024
@@ -16,12 +18,63 @@ interface PresentedPath {
   readonly foreignCount: number
 }
 
+// Certificates of one name: those before and after a renewal.
+const MAX_NAMESAKES = 4
+const MAX_INTERMEDIATE_BYTES = 16 * 1024 * 1024
+
 /** By the fingerprint of the client's own certificate; only of clients that signed in, so that no other can fill the memory. */
 export class PresentedIssuers {
   readonly #paths = new LRUCache<string, PresentedPath>({
     maxSize: MAX_BYTES,
     sizeCalculation: ({ foreignCount }) => ENTRY_BYTES + foreignCount * CERTIFICATE_BYTES,
   })
+
+  /** Intermediates by their names; only of clients that their authority vouched for. */
+  readonly #intermediates = new LRUCache<string, readonly X509Certificate[]>({
+    maxSize: MAX_INTERMEDIATE_BYTES,
+    sizeCalculation: (namesakes) => namesakes.reduce((size, { raw }) => size + CERTIFICATE_BYTES + raw.length, 0),
+  })
+
+  /** Stores the certificates between that of a client and its authority, for clients whose connections do not give them. */
+  addIntermediates(certificates: readonly X509Certificate[]): void {
+    for (const certificate of certificates) {
+      const name = certificate.subject
+      if (!name) continue
+      const namesakes = this.#intermediates.get(name) ?? []
+      if (namesakes.some(({ raw }) => raw.equals(certificate.raw))) continue
+      this.#intermediates.set(name, [certificate, ...namesakes].slice(0, MAX_NAMESAKES))
+    }
+  }
+
+  /**
+   * Lists what a client may have presented, its own certificate first: what is read at little cost, that with the intermediates by
+   * which others led to their authority, and everything. The next is needed only if the one before leads to no authority.
+   * @param isKnown whether the client has proven to be one that is known here
+   */
+  *listPresented(peer: PeerCertificates, isKnown: boolean): Generator<readonly X509Certificate[]> {
+    const path = peer.readAll()
+    yield path
+    // Only a path over other certificates can have lost the next one.
+    if (path.length < 2 || path.length > MAX_PRESENTED_CERTIFICATES) return
+    const knownIssuers = this.#findAbove(path.at(-1))
+    if (knownIssuers.length > 0) yield [...path, ...knownIssuers].slice(0, MAX_PRESENTED_CERTIFICATES)
+    const every = peer.readEvery(isKnown)
+    if (every) yield every
+  }
+
+  /** The stored certificates that may be above one, each with those above it. */
+  #findAbove(last: X509Certificate | undefined): X509Certificate[] {
+    const above = new Set<X509Certificate>()
+    const work = last ? [last] : []
+    for (let next = work.shift(); next && above.size < MAX_PRESENTED_CERTIFICATES; next = work.shift()) {
+      for (const issuer of this.#intermediates.get(next.issuer ?? '') ?? []) {
+        if (above.has(issuer)) continue
+        above.add(issuer)
+        work.push(issuer)
+      }
+    }
+    return [...above]
+  }
 
   find(fingerprint256: string): readonly X509Certificate[] | undefined {
     return this.#paths.get(fingerprint256)?.issuers

@@ -1,6 +1,6 @@
 // Certificate: verifies that it leads to the authority of its authenticator, or to one that finds its identity by a claim.
 import type { X509Certificate } from 'node:crypto'
-import { MAX_PRESENTED_CERTIFICATES } from '../../../pki/chains.ts'
+import { MAX_PRESENTED_CERTIFICATES, SignatureBudget } from '../../../pki/chains.ts'
 import { AuthenticationError } from '../authentication-methods.ts'
 import type { ChainVerdict } from '../client-trust.ts'
 import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
@@ -26,29 +26,41 @@ function judgeCachedPath(attempt: SignInAttempt): ChainVerdict | undefined {
 /** @throws AuthenticationError if the certificate leads to no trusted authority */
 function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
   const { authenticator, credentials, parts } = attempt
-  const presented = credentials.peer.readAll()
-  if (presented.length > MAX_PRESENTED_CERTIFICATES) {
-    throw new AuthenticationError(
-      'TOO_MANY_CERTIFICATES',
-      `more than ${MAX_PRESENTED_CERTIFICATES} certificates were presented`,
-    )
+  const { clientTrust, presentedIssuers } = parts.auth
+  // All intermediates of the controller itself are known.
+  const canLackIssuers = authenticator ? authenticator.caId !== null : clientTrust.hasRegistered
+  const checks = new SignatureBudget()
+  for (const presented of presentedIssuers.listPresented(credentials.peer, authenticator !== undefined)) {
+    if (presented.length > MAX_PRESENTED_CERTIFICATES) {
+      throw new AuthenticationError(
+        'TOO_MANY_CERTIFICATES',
+        `more than ${MAX_PRESENTED_CERTIFICATES} certificates were presented`,
+      )
+    }
+    const verdict = judge(attempt, presented, checks)
+    if (verdict?.registered) presentedIssuers.addIntermediates(presented.slice(1))
+    if (verdict && authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
+      presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
+    if (verdict) return verdict
+    if (!canLackIssuers) break
   }
-  const verdict = judge(attempt, presented)
-  if (!verdict) throw new AuthenticationError('UNTRUSTED_CERTIFICATE', 'the certificate leads to no trusted authority')
-  if (authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
-    parts.auth.presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
-  return verdict
+  throw authenticator
+    ? new AuthenticationError('UNTRUSTED_CERTIFICATE', 'the certificate leads to no trusted authority')
+    : new AuthenticationError(
+        'UNKNOWN_CREDENTIAL',
+        'the certificate belongs to no authenticator, and names no identity',
+      )
 }
 
 /** First with these certificates alone, then with the intermediates of the authority. */
 function judge(
   { authenticator, context, parts }: SignInAttempt,
   certificates: readonly X509Certificate[],
+  checks = new SignatureBudget(),
 ): ChainVerdict | undefined {
   const { clientTrust } = parts.auth
   const authorities = clientTrust.listForSignIn(authenticator, certificates)
-  if (authorities.length === 0 && !authenticator)
-    throw new AuthenticationError('UNKNOWN_CREDENTIAL', 'the certificate belongs to no authenticator')
   const [own, ...others] = certificates
-  return own && clientTrust.judge(authorities, own, others, context.clock.now(), { canBePinned: !!authenticator })
+  const options = { canBePinned: authenticator !== undefined, checks }
+  return own && clientTrust.judge(authorities, own, others, context.clock.now(), options)
 }
