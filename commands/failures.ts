@@ -69,7 +69,7 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
       if (code === 'INVALID_AUTH') return 'check the username and the password'
       if (!isOnline) return 'omit --offline: a data directory has no current identity'
       return causeCode === 'PERMISSION_DENIED'
-        ? `controller login ${target} as an administrator`
+        ? `controller access, for what you can reach; or controller login ${target} as an administrator`
         : toLoginCommand(target, attempt)
     case 403:
       // Other causes of 403 apply to every identity.

@@ -1,4 +1,5 @@
 // Every command by its id: some are written by hand, all others are generated from the API.
+import { access } from './access.ts'
 import { AdminRecover } from './admin-recover.ts'
 import { loadApiDescription } from './api/description.ts'
 import { makeOperationCommands } from './api/operation-commands.ts'
@@ -43,6 +44,7 @@ const HAND_WRITTEN = {
   login: Login,
   logout: Logout,
   whoami,
+  access,
   version: Version,
   passwd,
   renew: Renew,

@@ -1,9 +1,11 @@
 // `controller policy advise`: explains why an identity can reach a service, or why not, link by link.
 import { Flags } from '@oclif/core'
+import { findOwnAccess, renderOwnAccess } from './access.ts'
 import { loadApiDescription } from './api/description.ts'
-import { requiredArgument } from './arguments.ts'
+import { optionalArgument, requiredArgument } from './arguments.ts'
+import { CLIENT_PATH } from './client/client.ts'
 import { defineConnectedCommand } from './connected.ts'
-import { EXIT } from './exit-codes.ts'
+import { EXIT, makeUsageError } from './exit-codes.ts'
 import { resolvePathId } from './names.ts'
 import type { Entity } from './output/cells.ts'
 import { escapeLines } from './output/text.ts'
@@ -34,17 +36,36 @@ interface Advice {
   readonly links: readonly Link[]
 }
 
+interface CurrentIdentity {
+  readonly id: string
+  readonly isAdmin: boolean
+}
+
 export const policyAdvise = defineConnectedCommand({
   summary: 'Explains why an identity can reach a service, or why not, link by link, with the remedy.',
   args: {
-    identity: requiredArgument({ description: 'Name or id of the identity.' }),
-    service: requiredArgument({ description: 'Name or id of the service.' }),
+    identity: requiredArgument({ description: 'Name or id of the identity; with --me, the service.' }),
+    service: optionalArgument({ description: 'Name or id of the service.' }),
   },
-  flags: { bind: Flags.boolean({ description: 'Explain hosting the service instead of dialing it.' }) },
+  flags: {
+    me: Flags.boolean({
+      description: 'Explain your own access to the service; requires no right of an administrator.',
+    }),
+    bind: Flags.boolean({ description: 'Explain hosting the service instead of dialing it.' }),
+  },
   example: 'laptop web',
   async run({ client, args, flags, print }) {
-    const identity = await resolvePathId(client, 'identities', args.identity)
-    const service = await resolvePathId(client, 'services', args.service)
+    const serviceName = flags.me ? args.identity : args.service
+    if (serviceName === undefined) throw makeUsageError('missing argument: SERVICE')
+    if (flags.me && args.service !== undefined) throw makeUsageError(`unexpected argument: ${args.service}`)
+    const me = flags.me ? ((await client.call('GET', '/current-identity')).data as CurrentIdentity) : undefined
+    if (me && !me.isAdmin) {
+      const own = await findOwnAccess(client.withBase(CLIENT_PATH), serviceName)
+      await print({ kind: 'done', sentence: escapeLines(renderOwnAccess(own)), facts: { ...own } })
+      return own.allowed.includes(flags.bind ? 'Bind' : 'Dial') && own.missing.length === 0 ? EXIT.done : EXIT.denied
+    }
+    const identity = me?.id ?? (await resolvePathId(client, 'identities', args.identity))
+    const service = await resolvePathId(client, 'services', serviceName)
     const type = flags.bind ? 'Bind' : 'Dial'
     const { data } = await client.call('GET', `/controller/policy/advise/${identity}/${service}?type=${type}`)
     const advice = data as Advice

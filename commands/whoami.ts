@@ -21,9 +21,10 @@ export const whoami = defineConnectedCommand({
     const { isAdmin } = currentIdentity as { isAdmin: boolean }
     const { name } = chooseProfile(flags)
     const role = isAdmin ? 'an administrator' : 'not an administrator'
+    const reach = isAdmin ? '' : '\nWhat you can reach: controller access'
     await print({
       kind: 'done',
-      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}.`,
+      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}.${reach}`,
       facts: {
         profile: name,
         url: client.target,

@@ -98,6 +98,12 @@ export class Client {
     this.#headers = token === undefined ? {} : { 'net-session': token }
   }
 
+  /** A client of the same controller and session, with another prefix of paths. */
+  withBase(base: BasePath): Client {
+    const token = this.#headers['net-session']
+    return new Client(this.#transport, { base, token })
+  }
+
   get target(): string {
     return this.#transport.target
   }
