@@ -7,6 +7,7 @@ import { type BasePath, Client } from './client/client.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { createProfileTransport } from './client/pinned-roots.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './client/profiles.ts'
+import { withRenewedSession } from './client/renewed-session.ts'
 import { openOffline } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { databaseDirectoryFlag, findDataDirectory } from './local-directory.ts'
@@ -86,7 +87,8 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
     'user-agent': `controller/${version} (${hostname()})`,
     ...(secondFile === undefined ? {} : toBearerHeaders(await readExternalJwt(secondFile))),
   }
-  return new Client(wrap(createProfileTransport(name, profile, headers)), { base, token: profile.token })
+  const transport = withRenewedSession(wrap(createProfileTransport(name, profile, headers)), name, profile)
+  return new Client(transport, { base, token: profile.token })
 }
 
 /** The external JWT that comes with every request of the profile; undefined if its sign-in needs none. */

@@ -44,16 +44,21 @@ async function describeFailure(error: Error, attempt: Attempt): Promise<Failure>
 // ---- error responses of the controller ----------------------------------------------------------------------------
 
 function describeRequestError(error: RequestError, attempt: Attempt): Failure {
-  const { target, code, explanation, field, requestId } = error
+  const { target, code, field, requestId } = error
   const hint = findHint(error, attempt)
   return {
     // The API reports a duplicate as an invalid value; its code must not contradict the exit code.
     code: toExitCode(error) === EXIT.conflict && code === 'COULD_NOT_VALIDATE' ? 'CONFLICT' : code,
-    message: `${target}: ${error.causeCode === 'PERMISSION_DENIED' && error.reason ? `not permitted: ${error.reason}` : explanation}`,
+    message: `${target}: ${explainRequestError(error)}`,
     ...(field ? { field } : {}),
     ...(hint ? { hint } : {}),
     ...(requestId ? { requestId } : {}),
   }
+}
+
+function explainRequestError({ causeCode, reason, explanation }: RequestError): string {
+  if (causeCode === 'SESSION_UNKNOWN') return 'your session has ended'
+  return causeCode === 'PERMISSION_DENIED' && reason ? `not permitted: ${reason}` : explanation
 }
 
 function findHint(error: RequestError, attempt: Attempt): string | undefined {

@@ -33,6 +33,7 @@ import { ProfileDelete, ProfileList, ProfileUse } from './profile.ts'
 import { Quickstart } from './quickstart.ts'
 import { Renew } from './renew.ts'
 import { Serve } from './serve.ts'
+import { SystemdUnit } from './systemd-unit.ts'
 import { Version } from './version.ts'
 import { whoami } from './whoami.ts'
 
@@ -71,6 +72,7 @@ const HAND_WRITTEN = {
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,
+  'systemd-unit': SystemdUnit,
   'db:backup': DbBackup,
   'db:verify': DbVerify,
   'db:restore': DbRestore,

@@ -95,6 +95,16 @@ export class Profiles {
     })
   }
 
+  /** Stores a new session of a profile, unless another process has changed its session. */
+  renewSession(name: string, { token: previous }: Profile, token: string): void {
+    this.#change((content) => {
+      const profile = content.profiles[name]
+      if (!profile || profile.token !== previous) return content
+      const renewed = { ...profile, token, signedInAt: new Date().toISOString() }
+      return { ...content, profiles: { ...content.profiles, [name]: renewed } }
+    })
+  }
+
   /** Removes the session of a profile. */
   signOut(name: string): void {
     this.#change(({ profiles, ...content }) => {

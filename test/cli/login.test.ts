@@ -54,6 +54,38 @@ function expectRefused({ code, stdout, stderr }: Finished, exitCode: number, rea
   expect(stdout).toBe('')
 }
 
+/** Ends all sessions of an identity, as idle ones end. */
+async function endSessions(identityId: string): Promise<void> {
+  const filter = encodeURIComponent(`identity = "${identityId}"`)
+  const sessions = (await network.people.manage('GET', `/api-sessions?filter=${filter}`)) as unknown as { id: string }[]
+  for (const { id } of sessions) await network.people.manage('DELETE', `/api-sessions/${id}`)
+}
+
+describe('a session that has ended', () => {
+  it('is renewed by the identity file of its profile, and stored', async () => {
+    const user = new User()
+    const { identityId, file } = await enrolledFile(network)
+    await user.login('--identity', file)
+    const ended = user.session
+    await endSessions(identityId)
+
+    expect(await user.whoami()).toMatchObject({ identityId })
+    expect(user.session).not.toBe(ended)
+    expect((await user.run('logout')).code).toBe(0)
+    expectRefused(await user.run('whoami'), 4, /is not signed in/)
+  })
+
+  it('is named, with the login that renews it, if its profile signs in by a password', async () => {
+    const user = new User()
+    const person = await network.people.person()
+    const login = ['--username', person.username, '--password-file', passwordFile, '--yes', '--profile', 'mine']
+    await user.login(network.url, ...login)
+    await endSessions(person.id)
+
+    expectRefused(await user.run('whoami'), 4, /: your session has ended\nTry: controller login --profile mine/)
+  })
+})
+
 describe('with an identity file', () => {
   it('an ordinary identity signs in, without a URL and without a fingerprint', async () => {
     const user = new User()

@@ -56,14 +56,35 @@ afterAll(() => served?.stop())
 const cli = (...args: string[]) => run(process.execPath, [binary, ...args], env)
 
 describe('the package', () => {
-  it('has the built program, its manifest and its texts, and nothing else', () => {
+  it('has the built program, its manifest, its documents and the files for operators, and nothing else', () => {
     const others = listFiles().filter(
       (path) =>
         !/^(bin\/(controller|run\.js)|dist\/(cli|server|src)\/.+\.js|dist\/(api|build|topics)\.json)$/.test(path) &&
-        !['oclif.manifest.json', 'package.json', 'README.md', 'LICENSE'].includes(path),
+        !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?)$/.test(
+          path,
+        ) &&
+        !['oclif.manifest.json', 'package.json', 'README.md', 'SECURITY.md', 'LICENSE'].includes(path),
     )
 
     expect(others).toEqual([])
+  })
+
+  it('has the documents and files that its texts name', () => {
+    const files = listFiles()
+
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'docs/end-users.md',
+        'docs/operations/Dockerfile',
+        'docs/operations/edge-controller.service',
+      ]),
+    )
+    for (const document of files.filter((path) => path.startsWith('docs/') && path.endsWith('.md'))) {
+      const text = readFileSync(join(installed, document), 'utf8')
+      for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
+        expect(files, `${document} names ${target}`).toContain(join(dirname(document), target))
+      }
+    }
   })
 
   it('says its version', async () => {
@@ -133,6 +154,20 @@ describe('a clone that was not built', () => {
 
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toBe('this clone is not built yet\nTry: npm start, which builds and serves, or npm run build\n')
+  })
+})
+
+describe('the systemd unit', () => {
+  it('runs the launcher of this installation, by the Node.js that printed it', async () => {
+    const { code, stdout, stderr } = await cli('systemd-unit')
+    const path = realpathSync(installed)
+
+    expect([code, stderr]).toEqual([0, ''])
+    expect(stdout).toContain(`ExecStart="${join(path, 'bin', 'controller')}" serve --data-dir \${STATE_DIRECTORY}`)
+    expect(stdout).toContain(`Environment="PATH=${dirname(process.execPath)}:`)
+    expect(stdout).toContain(`Documentation=file://${path}/README.md`)
+    expect(stdout).toMatch(/^ProtectSystem=strict$/m)
+    expect(stdout).not.toContain('/usr/local/bin/controller')
   })
 })
 
