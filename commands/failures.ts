@@ -74,7 +74,7 @@ function findHint(error: RequestError, attempt: Attempt): string | undefined {
       if (code === 'INVALID_AUTH') return 'check the username and the password'
       if (!isOnline) return 'omit --offline: a data directory has no current identity'
       return causeCode === 'PERMISSION_DENIED'
-        ? `controller access, for what you can reach; or controller login ${target} as an administrator`
+        ? `controller login ${target} as an administrator; what you can reach yourself: controller access`
         : toLoginCommand(target, attempt)
     case 403:
       // Other causes of 403 apply to every identity.
