@@ -1,4 +1,5 @@
-// Renders tables: dense, with the name first, and on a terminal no wider than it.
+// Renders tables with cli-table3: without borders, with the name first, and on a terminal no wider than it.
+import { stripVTControlCharacters } from 'node:util'
 import { type Entity, getColumnValue, renderCell, type Screen, splitWords } from './cells.ts'
 
 /** A table with one row per record. On a terminal, the widest cells are cut until it fits, unless it may be wider. */
@@ -13,25 +14,39 @@ export async function renderTable(
     rows.push(columns.map((name) => renderCell(name, getColumnValue(record, name), screen)))
   }
   const lines = [columns.map((name) => splitWords(name, '-').toUpperCase()), ...rows]
-  const measureWidth = await createWidthMeter(lines)
+  const { default: Table } = await import('cli-table3')
+  const renderBlock = (block: readonly (readonly string[])[], colWidths: number[]) => {
+    const table = new Table({ chars: BORDERLESS, style: STYLE, colWidths })
+    table.push(...block.map((line) => [...line]))
+    return { text: table.toString(), widths: table.options.colWidths }
+  }
+  const measureWidth = (text: string) => {
+    const plainText = stripVTControlCharacters(text)
+    return IS_ASCII.test(plainText) ? plainText.length : (renderBlock([[text]], []).widths[0] ?? 0) - GAP.length
+  }
   const naturalWidths = columns.map((_, at) =>
     lines.reduce((max, line) => Math.max(max, measureWidth(line[at] ?? '')), 0),
   )
   const widths = screen.isTerminal && !isWide ? fitWidths(naturalWidths, screen.width) : naturalWidths
-  return lines
-    .map(
-      (line) =>
-        `${line
-          .map((text, at) => fitText(text, widths[at] ?? 0, measureWidth))
-          .join(GAP)
-          .trimEnd()}\n`,
-    )
-    .join('')
+  const blocks = Array.from({ length: Math.ceil(lines.length / BLOCK_LENGTH) }, (_, at) =>
+    lines.slice(at * BLOCK_LENGTH, (at + 1) * BLOCK_LENGTH),
+  )
+  const colWidths = widths.map((width) => width + GAP.length)
+  return blocks.map((block) => `${renderBlock(block, colWidths).text.replace(/ +$/gm, '')}\n`).join('')
 }
 
+// The library compares each row with those above it, so that one table of all rows would take too long.
+const BLOCK_LENGTH = 50
+const IS_ASCII = /^[\x20-\x7e]*$/
 const GAP = '  '
-const ELLIPSIS = '…'
 const MIN_COLUMN_WIDTH = 4
+
+const BORDERLESS = Object.fromEntries(
+  ['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right', 'left']
+    .concat(['left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'])
+    .map((name) => [name, '']),
+)
+const STYLE = { 'padding-left': 0, 'padding-right': GAP.length, head: [], border: [], compact: true }
 
 /** Reduces the widths of columns until they fit the screen, the widest first. */
 function fitWidths(naturalWidths: readonly number[], screenWidth: number): number[] {
@@ -47,27 +62,4 @@ function fitWidths(naturalWidths: readonly number[], screenWidth: number): numbe
     spare += reduction
   }
   return widths
-}
-
-/** The text in a column: padded, or cut if it is too long. */
-function fitText(text: string, width: number, measureWidth: (text: string) => number): string {
-  const missing = width - measureWidth(text)
-  if (missing >= 0) return text + ' '.repeat(missing)
-  let cut = ''
-  for (const character of text) {
-    if (measureWidth(cut + character) > width - 1) break
-    cut += character
-  }
-  return cut + ELLIPSIS + ' '.repeat(Math.max(0, width - 1 - measureWidth(cut)))
-}
-
-/**
- * Returns a function that measures the width of a text in columns. The library for it is loaded only if a text is not
- * ASCII.
- */
-async function createWidthMeter(lines: readonly (readonly string[])[]): Promise<(text: string) => number> {
-  const isAscii = lines.every((line) => line.every((text) => /^[\x20-\x7e]*$/.test(text)))
-  if (isAscii) return (text) => text.length
-  const { default: stringWidth } = await import('string-width')
-  return stringWidth
 }

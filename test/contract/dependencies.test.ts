@@ -34,6 +34,29 @@ function listPrebuiltFiles(path: string): string[] {
 }
 
 describe('the libraries of the package', () => {
+  const names = Object.keys(readJson('package.json').dependencies)
+
+  it('are imported, each of them', () => {
+    const sources = ['src', 'server', 'commands'].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true })
+        .filter((file) => String(file).endsWith('.ts'))
+        .map((file) => readFileSync(join(root, folder, String(file)), 'utf8')),
+    )
+    const text = sources.join('\n')
+    const isImported = (name: string) =>
+      [`from '${name}'`, `from '${name}/`, `import('${name}'`, `import('${name}/`].some((words) => text.includes(words))
+
+    expect(names.filter((name) => !isImported(name))).toEqual([])
+  })
+
+  it('are listed with their task, and no others', () => {
+    const [, table = ''] = readFileSync(join(root, 'src/README.md'), 'utf8').split('| Library | Task | Where |\n')
+    const [rows = ''] = table.split('\n\n')
+    const cells = rows.split('\n').flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)])
+
+    expect(cells.map(([, name]) => name).sort()).toEqual([...names].sort())
+  })
+
   it('need no later version of Node.js than the package admits', () => {
     const others = libraries.filter(([, { engines }]) => !semver.satisfies(LOWEST_NODE, engines?.node ?? '*'))
 
