@@ -1,4 +1,6 @@
 // The fabric API, as tools of operators use it: routers, services and terminators, and changes of terminators.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { FABRIC, type TestController, type TestResponse, testController, tlsTransport } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -49,6 +51,35 @@ async function connect(router: Awaited<ReturnType<typeof newRouter>>): Promise<v
   simulated.introduce(router.id)
   await simulated.takeType(2)
 }
+
+describe('a service', () => {
+  it('is created, changed and deleted as the tools of operators do', async () => {
+    const body = { name: 'fabric-web', terminatorStrategy: 'random', maxIdleTimeMillis: 0, tags: { a: 'b' } }
+    const creation = await ask('POST', '/services', body)
+    const { id } = creation.body.data
+    const before = await ask('GET', `/services/${id}`)
+    const change = await ask('PATCH', `/services/${id}`, { name: 'fabric-mail' })
+    const after = await ask('GET', `/services/${id}`)
+    const deletion = await ask('DELETE', `/services/${id}`, { immediate: false })
+
+    expect([creation.status, creation.body.data._links.self.href]).toEqual([201, `./services/${id}`])
+    expect(before.body.data).toMatchObject({ name: 'fabric-web', terminatorStrategy: 'random', tags: { a: 'b' } })
+    expect([change.status, after.body.data.name, deletion.status]).toEqual([200, 'fabric-mail', 200])
+    expect((await ask('GET', `/services/${id}`)).status).toBe(404)
+  })
+})
+
+describe('a snapshot', () => {
+  it('is made in the folder of backups, and its path is shown; a path that the caller chooses is refused', async () => {
+    const refused = await ask('POST', '/database/snapshot', { path: '/tmp/elsewhere.db' })
+    const { status, body } = await ask('POST', '/database/snapshot', {})
+
+    expect([refused.status, refused.body.error.cause.field]).toEqual([400, 'path'])
+    expect(status).toBe(200)
+    expect(existsSync(body.data.path)).toBe(true)
+    expect(body.data.path).toContain(join(world.directory, 'backups'))
+  })
+})
 
 describe('a router', () => {
   it('is shown with its fingerprint and without a version while it is offline', async () => {

@@ -2,6 +2,8 @@
 import type { AnyOperation } from '../operation.ts'
 import { circuitOperations } from './circuits.ts'
 import { linkOperations } from './links.ts'
+import { serviceChangeOperations } from './service-changes.ts'
+import { snapshotOperations } from './snapshots.ts'
 import { terminatorChangeOperations } from './terminator-changes.ts'
 import { compileFabricView, makeStoredOperations, makeSubListOperation } from './view-operations.ts'
 import { routerView, serviceView, terminatorView } from './views.ts'
@@ -17,4 +19,6 @@ export const fabricOperations: readonly AnyOperation[] = [
   ...terminatorChangeOperations,
   ...linkOperations,
   ...circuitOperations,
+  ...serviceChangeOperations,
+  ...snapshotOperations,
 ]

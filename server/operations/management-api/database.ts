@@ -65,17 +65,23 @@ export const databaseOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     // It takes as long as the data is large.
     hasNoTimeout: true,
-    async run({ controller, context }) {
-      const { file } = await controller.backups.createSnapshot()
-      await controller.contexts.recordEvent(context.caller, context.origin, {
-        operation: 'create',
-        resource: 'backups',
-        id: basename(file),
-      })
+    async run(call) {
+      await createSnapshot(call)
       return emptyResponse()
     },
   }),
 ]
+
+/** Makes a backup, which the audit names. Returns its path. */
+export async function createSnapshot({ controller, context }: Pick<Call, 'controller' | 'context'>): Promise<string> {
+  const { file } = await controller.backups.createSnapshot()
+  await controller.contexts.recordEvent(context.caller, context.origin, {
+    operation: 'create',
+    resource: 'backups',
+    id: basename(file),
+  })
+  return file
+}
 
 function start({ controller, context }: Call, isRepairing: boolean) {
   controller.integrity.start(context, { isRepairing })

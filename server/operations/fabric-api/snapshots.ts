@@ -1,0 +1,32 @@
+// Snapshots on the fabric API, which tools of operators request there.
+import { f } from '../../../src/definitions/schema/fields.ts'
+import { requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
+import { invalidError } from '../../../src/foundation/errors.ts'
+import { dataResponse } from '../../responses/responses.ts'
+import { createSnapshot } from '../management-api/database.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { FABRIC } from './view-operations.ts'
+
+export const snapshotOperations: readonly AnyOperation[] = [
+  defineOperation<{ readonly path?: string }>({
+    ...FABRIC,
+    id: 'createDatabaseSnapshotWithPath',
+    topic: 'database',
+    method: 'POST',
+    path: '/database/snapshot',
+    summary: 'Makes a verified backup in the folder of backups, at most once a minute, and shows its path.',
+    access: { permission: 'database.maintain', grantedTo: 'administrator' },
+    body: readFieldsBody(
+      { path: f.text({ summary: 'Must be empty: the controller chooses the file.' }) },
+      { isRequired: false },
+    ),
+    returns: { kind: 'data', schema: requiredObject({ path: text }) },
+    hasNoTimeout: true,
+    async run(call) {
+      const { path } = call.body ?? {}
+      // A caller of the API must not choose what is written on the machine.
+      if (path) throw invalidError('path', 'must be empty: the controller chooses the file', path)
+      return dataResponse({ path: await createSnapshot(call) })
+    },
+  }),
+]
