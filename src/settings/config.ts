@@ -57,7 +57,7 @@ interface Setting<V> {
 const settings = {
   listeners: {
     explain:
-      'Where the controller listens, and which APIs it serves there: client, management, fabric, control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP.',
+      'Where the controller listens, and which APIs it serves there: client, management, fabric, control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP, for requests whose Host is a loopback name or address, or one that is configured.',
     default: [{ address: '127.0.0.1:1280', apis: defaultApis, dialect: 'native' }],
     read: readListeners,
   },

@@ -1,18 +1,23 @@
-// Refuses requests with an invalid head before routing: an ambiguous host, or a body that is too large.
+// Refuses requests with an invalid head before routing: an ambiguous or foreign host, or a body that is too large.
 
 import { errors, invalidError } from '../../../src/foundation/errors.ts'
 import type { Config } from '../../../src/settings/config.ts'
+import { createHostCheck } from '../own-hosts.ts'
+import { getListener } from '../requests.ts'
 import type { Check } from './check.ts'
 
 export function checkHead(config: Config): Check {
   const maxBytesBeforeSession = config['limits.bodyBeforeSession']
   const maxBytesInSession = config['limits.body']
+  const isOwnHost = createHostCheck(config)
   const maxBytesOfFile = Math.max(maxBytesInSession, config['limits.networkFile'])
   return (request, reply) => {
     const { caller, route } = request.state
     const isFile = route.operation?.bodyLimit === 'limits.networkFile'
     const maxBytes = caller.kind === 'anonymous' ? maxBytesBeforeSession : isFile ? maxBytesOfFile : maxBytesInSession
     if (countHosts(request.raw.rawHeaders) > 1) return invalidError('Host', 'must be sent once')
+    if (getListener(request.raw)?.tls === false && !isOwnHost(request.headers.host))
+      return invalidError('Host', 'must be a loopback name or address, or one that this controller advertises')
     if (Number(request.headers['content-length'] ?? 0) <= maxBytes) return undefined
     // Otherwise the rest of the body would be received only to be thrown away.
     reply.header('connection', 'close')
