@@ -217,7 +217,7 @@ async function assemble(
   const peers = new PeerAnnouncements(connected)
   const fabric = createFabric({
     ...{ access, apiSessions, clock, connected, db: store.db, deadlines: posture.deadlines, entities, log, policies },
-    ...{ aggregatedLog, startedAt, traffic },
+    ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]

@@ -53,6 +53,8 @@ export interface FabricCollaborators {
   readonly access: Access
   readonly aggregatedLog: AggregatedLog
   readonly apiSessions: ApiSessions
+  /** Proves of circuits which routers carry them, also to a later process. */
+  readonly circuitKey: Buffer
   readonly clock: Clock
   readonly connected: ConnectedRouters
   readonly deadlines: PostureDeadlines
@@ -78,7 +80,7 @@ export function createFabric(parts: FabricCollaborators): Fabric {
   const right = { access, apiSessions, deadlines, policies }
   const { costs, circuits: table } = traffic
   const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs }
-  const ids = new CircuitIds(parts.startedAt)
+  const ids = new CircuitIds(parts.circuitKey, parts.startedAt)
   const traces = new IdentityTraces(clock, log)
   const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
   const rejectTerminator = (terminator: LiveTerminator) => {

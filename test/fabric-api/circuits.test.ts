@@ -1,5 +1,8 @@
 // Circuits, as the fabric API and this controller's own operations list, show and end them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ApiSessionTokens } from '../../src/authentication/sessions/api-session-tokens.ts'
+import { CircuitIds } from '../../src/network/circuits/circuit-ids.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { FABRIC, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { type TestClient, TestNetwork } from '../world/router/network.ts'
@@ -172,7 +175,9 @@ describe('a circuit of the own operations', () => {
   })
 
   it('of an earlier process is listed with the router that reported it, and ended', async () => {
-    const inherited = '00000001.AAAAAAAAAAAAAAAA'
+    const { tokenKey } = getDataPaths(network.world.directory)
+    const key = ApiSessionTokens.open(tokenKey).deriveKey('circuit ids')
+    const inherited = new CircuitIds(key, 1e12).create([routers[0].id], 0)
     const router = network.world.controller.routers.connected.get(routers[0].id)!
     await network.fabric.reports.takeIdleReports(router, [{ circuitId: inherited, idleMs: 61_000 }])
     const { body } = await ask('GET', `${OWN}/${inherited}`)

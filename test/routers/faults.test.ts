@@ -292,9 +292,10 @@ describe('after a restart of the controller', () => {
     await network.terminator(serviceId, b)
     const client = await network.client(serviceId)
     const { circuitId } = await a.dial(client)
+    const other = await network.router()
     await network.restart()
     const routers = [await network.reconnect(a.id, a), await network.reconnect(b.id, b)] as const
-    return { routers, client, circuitId }
+    return { routers, client, circuitId, reconnectOther: () => network.reconnect(other.id, other) }
   }
 
   const listInherited = () => network.fabric.reports.inherited.list().map(({ id }) => id)
@@ -323,6 +324,26 @@ describe('after a restart of the controller', () => {
     b.reportIdle({ [circuitId]: 61_000 })
     await b.settle()
     expect(b.unroutes).toMatchObject([{ circuitId, now: true }])
+  })
+
+  it.each([
+    ['one of its ends closed the connection', FaultSubject.IngressFault],
+    ['its terminator closed the connection', FaultSubject.EgressFault],
+    ['it cannot forward the data', FaultSubject.ForwardFault],
+  ])('such a circuit goes on if a router that it does not pass says that %s', async (_what, subject) => {
+    const { routers, circuitId, reconnectOther } = await restart()
+    const stranger = await reconnectOther()
+    stranger.reportIdle({ [circuitId]: 61_000 })
+    stranger.sendFault(subject, circuitId)
+    await stranger.settle()
+    expect(stranger.unroutes).toMatchObject([{ circuitId }])
+    for (const router of routers) {
+      router.reportIdle({ [circuitId]: 61_000 })
+      await router.settle()
+      expect(router.unroutes).toEqual([])
+    }
+    const routerIds = routers.map(({ id }) => id)
+    expect(network.fabric.reports.inherited.list()).toMatchObject([{ id: circuitId, routerIds }])
   })
 
   it('such a circuit ends when a router cannot forward its data', async () => {

@@ -37,7 +37,7 @@ const CircuitHeader = {
   API_SESSION_TOKEN: 14,
 } as const
 
-// A router may report all circuits that it carries; each id has some 25 characters.
+// A router may report all circuits that it carries; each id has some 35 characters.
 const MAX_REPORTED_CIRCUITS = 100_000
 
 // All of a dial is in its headers.

@@ -3,7 +3,7 @@ import { ContentType } from '../content-types.ts'
 import { FaultSchema, FaultSubject } from '../messages/control_pb.ts'
 import { type MessageHandlers, requireAtMost, withBody } from './message-handler.ts'
 
-// A router may report all circuits that it carries; each id has some 25 characters.
+// A router may report all circuits that it carries; each id has some 35 characters.
 const MAX_CIRCUITS = 100_000
 
 /** What routers report of faults. */

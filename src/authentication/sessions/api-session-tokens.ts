@@ -37,6 +37,11 @@ export class ApiSessionTokens {
     return token
   }
 
+  /** A key for another purpose, which follows from this one. */
+  deriveKey(purpose: string): Buffer {
+    return createHmac('sha256', this.#key).update(`key: ${purpose}`).digest()
+  }
+
   /** Drops what is cached of a session that has ended. */
   evict(sessionId: string): void {
     this.#recent.delete(sessionId)

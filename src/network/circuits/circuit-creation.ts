@@ -166,7 +166,7 @@ export class CircuitCreation {
     const { terminator, path } = candidate
     const now = clock.now()
     const circuit: Circuit = {
-      id: ids.create(service.maxIdleTimeMillis),
+      id: ids.create(path.routerIds, service.maxIdleTimeMillis),
       createdAt: now,
       updatedAt: now,
       clientId,

@@ -1,16 +1,21 @@
-// The ids of circuits and of their ends. Routers keep circuits longer than a controller lives, so ids say which process made them.
-import { randomBytes } from 'node:crypto'
+// The ids of circuits and of their ends. Routers keep circuits longer than a controller lives, so ids say which process made them, and
+// prove which routers carry them.
+import { createHmac, randomBytes } from 'node:crypto'
 import type { Instant } from '../../foundation/clock.ts'
 
-// Ids are sent with the data of circuits, so they are short: a time of 8 characters, and 96 random bits.
+// Ids are sent with the data of circuits, so they are short: a time of 8 characters, 96 random bits, and 24 bits for each router.
 const RANDOM_BYTES = 12
-const ID = /^([0-9a-z]{8,9})\.[\w-]{16}(?:\.([0-9a-z]{1,8}))?$/
+const MARK_BYTES = 3
+const ID = /^([0-9a-z]{8,9})\.([\w-]{16})\.((?:[\w-]{4})+)(?:\.([0-9a-z]{1,8}))?$/
+const MAX_LENGTH = 1_000
 const RADIX = 36
 
 /** What a circuit of an earlier process says of itself. */
 export interface EarlierCircuitId {
   /** After how long without data it ends, in milliseconds; undefined if it does not. */
   readonly maxIdleMs: number | undefined
+  /** Whether the circuit passed a router when it began. */
+  isOnPath(routerId: string): boolean
 }
 
 /** A new address of an end of a circuit. */
@@ -19,25 +24,40 @@ export function newEndAddress(): string {
 }
 
 export class CircuitIds {
+  readonly #key: Buffer
   readonly #start: string
 
-  constructor(startedAt: Instant) {
+  /** @param key outlives the process */
+  constructor(key: Buffer, startedAt: Instant) {
+    this.#key = key
     this.#start = startedAt.toString(RADIX)
   }
 
   /**
-   * Makes an id. It carries the longest time without data, which a later process could not know otherwise.
+   * Makes an id. It carries what a later process could not know otherwise: a mark of each router of the path, and the longest time
+   * without data.
    * @param maxIdleMs 0 if there is none
    */
-  create(maxIdleMs: number): string {
-    const id = `${this.#start}.${newEndAddress()}`
+  create(routerIds: readonly string[], maxIdleMs: number): string {
+    const random = newEndAddress()
+    const id = `${this.#start}.${random}.${routerIds.map((routerId) => this.#mark(random, routerId)).join('')}`
     return maxIdleMs === 0 ? id : `${id}.${Math.ceil(maxIdleMs / 1000).toString(RADIX)}`
   }
 
   /** Reads the id of a circuit that an earlier process made; undefined if this process did, or no controller. */
   parseEarlier(id: string): EarlierCircuitId | undefined {
-    const [, start, maxIdleSeconds] = ID.exec(id) ?? []
+    const [, start, random = '', marks = '', maxIdleSeconds] = (id.length <= MAX_LENGTH && ID.exec(id)) || []
     if (start === undefined || start === this.#start) return undefined
-    return { maxIdleMs: maxIdleSeconds === undefined ? undefined : Number.parseInt(maxIdleSeconds, RADIX) * 1000 }
+    const ofPath: readonly string[] = marks.match(/.{4}/g) ?? []
+    return {
+      maxIdleMs: maxIdleSeconds === undefined ? undefined : Number.parseInt(maxIdleSeconds, RADIX) * 1000,
+      isOnPath: (routerId) => ofPath.includes(this.#mark(random, routerId)),
+    }
+  }
+
+  /** What only controllers of this network can compute for a circuit and a router. */
+  #mark(random: string, routerId: string): string {
+    const digest = createHmac('sha256', this.#key).update(`${random} ${routerId}`).digest()
+    return digest.subarray(0, MARK_BYTES).toString('base64url')
   }
 }

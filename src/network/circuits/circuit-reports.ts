@@ -52,15 +52,14 @@ export class CircuitReports {
 
   /** One end of a circuit closed the connection. Data that is on its way is still delivered. */
   takeEnd(router: ConnectedRouter, circuitId: string, end: 'client' | 'terminator'): void {
-    const { circuits, connected, ids, results } = this.#parts
+    const { circuits, ids, results } = this.#parts
     const circuit = circuits.get(circuitId)
     if (circuit) {
       if (passes(circuit, router)) circuits.remove(circuitId, false)
     } else if (results.has(circuitId)) {
       if (end === 'terminator') results.reportEnd(router.id, circuitId)
     } else if (ids.parseEarlier(circuitId)) {
-      for (const routerId of new Set([router.id, ...this.inherited.end(circuitId)]))
-        connected.get(routerId)?.connection.sendUnroute(circuitId, false)
+      this.#dropInherited(router, circuitId, false)
     }
   }
 
@@ -77,7 +76,7 @@ export class CircuitReports {
         if (passes(circuit, router)) rerouting.request(circuitId)
       } else if (isOwner && !results.has(circuitId) && unrouteCount < MAX_UNROUTES) {
         unrouteCount += 1
-        this.#dropUnknown(router, circuitId)
+        this.#dropInherited(router, circuitId, true)
       }
     })
   }
@@ -110,12 +109,12 @@ export class CircuitReports {
     }
   }
 
-  /** Has a router drop a circuit that this process does not know, and the others that reported it. */
-  #dropUnknown(router: ConnectedRouter, circuitId: string): void {
+  /** Has a router drop a circuit that this process does not know, and the others that reported it, if the router is on its path. */
+  #dropInherited(router: ConnectedRouter, circuitId: string, isImmediate: boolean): void {
     const { connected, ids } = this.#parts
-    const routerIds = ids.parseEarlier(circuitId) ? this.inherited.end(circuitId) : []
+    const routerIds = ids.parseEarlier(circuitId)?.isOnPath(router.id) ? this.inherited.end(circuitId) : []
     for (const routerId of new Set([router.id, ...routerIds]))
-      connected.get(routerId)?.connection.sendUnroute(circuitId, true)
+      connected.get(routerId)?.connection.sendUnroute(circuitId, isImmediate)
   }
 
   /** Follows a report. Returns whether the router has to drop the circuit. */

@@ -41,9 +41,11 @@ export class InheritedCircuits {
   }
 
   /** Follows a report. Returns whether the circuit has ended: then the router has to drop it. */
-  report(routerId: string, { circuitId, idleMs }: IdleReport, { maxIdleMs }: EarlierCircuitId, now: Instant): boolean {
+  report(routerId: string, { circuitId, idleMs }: IdleReport, earlier: EarlierCircuitId, now: Instant): boolean {
     if (this.#endedIds.has(circuitId)) return true
-    if (idleMs > Math.min(maxIdleMs ?? MAX_IDLE_MS, MAX_IDLE_MS)) return true
+    if (idleMs > Math.min(earlier.maxIdleMs ?? MAX_IDLE_MS, MAX_IDLE_MS)) return true
+    // The circuit may have moved to the router later, but nothing proves it.
+    if (!earlier.isOnPath(routerId)) return false
     const idleSince = now - idleMs
     const entry = this.#byId.get(circuitId)
     if (entry) {
