@@ -57,7 +57,9 @@ export async function presentSecondFactors(
   const partial = new PartialSession(transport, session)
   try {
     if (!owesCode(session)) return { session: await requireToken(session, transport.target, jwt), mustEnrollMfa: false }
-    if (!(await partial.hasVerifiedMfa())) return { session, mustEnrollMfa: true }
+    // A session that owes a token, too, may not set the factor up.
+    if (!(await partial.hasVerifiedMfa()))
+      return { session: await requireToken(session, transport.target, jwt), mustEnrollMfa: true }
     await presentCode(partial, flags, transport.target)
     return { session: await requireToken(await partial.read(), transport.target, jwt), mustEnrollMfa: false }
   } catch (error) {

@@ -1,6 +1,6 @@
 // `controller mfa enroll`: sets up your second factor, by a QR code in the terminal.
 import { Flags } from '@oclif/core'
-import { EITHER_PATH } from '../client/client.ts'
+import { EITHER_PATH, RequestError } from '../client/client.ts'
 import { type CommandRun, defineConnectedCommand } from '../connected.ts'
 import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
 import { canPrompt } from '../prompts.ts'
@@ -43,11 +43,16 @@ export const mfaEnroll = defineConnectedCommand({
   },
 })
 
-/** @throws CommandError with exit code 6 if there is a verified enrollment */
-async function continueOrStart({ client, notice }: CommandRun): Promise<Mfa> {
+/**
+ * Returns the enrollment that the session has started, or starts one. One that another session has started is not shown: its
+ * secret may be that of another client, and it ends when this session starts its own.
+ * @throws CommandError with exit code 6 if there is a verified enrollment, 5 if a code is given before an enrollment is started
+ */
+async function continueOrStart({ client, flags, notice }: CommandRun): Promise<Mfa> {
+  const { target } = client
   const earlier = await findMfa(client)
   if (earlier?.isVerified) {
-    throw new CommandError(EXIT.conflict, 'MFA_EXISTS', `${client.target}: you have a second factor already`, {
+    throw new CommandError(EXIT.conflict, 'MFA_EXISTS', `${target}: you have a second factor already`, {
       hint: 'to set up another one, remove it first: controller mfa remove',
     })
   }
@@ -55,12 +60,30 @@ async function continueOrStart({ client, notice }: CommandRun): Promise<Mfa> {
     notice(`Continuing the enrollment that was started ${earlier.createdAt}.`)
     return earlier
   }
-  await startMfa(client)
+  if (flags['mfa-code'] !== undefined) {
+    throw new CommandError(
+      EXIT.notFound,
+      'MFA_NOT_ENROLLED',
+      `${target}: there is no enrollment of your session to verify`,
+      {
+        hint: 'controller mfa enroll, then the code for the secret that it shows',
+      },
+    )
+  }
+  await startMfa(client).catch((error) => {
+    throw explainRefusedStart(error, target)
+  })
   const enrollment = await findMfa(client)
   if (enrollment) return enrollment
-  throw new CommandError(EXIT.conflict, 'MFA_NOT_ENROLLED', `${client.target}: the enrollment was removed meanwhile`, {
-    hint: 'controller mfa enroll',
-  })
+  const message = `${target}: the enrollment was removed meanwhile, or another session has started one`
+  throw new CommandError(EXIT.conflict, 'MFA_NOT_ENROLLED', message, { hint: 'controller mfa enroll' })
+}
+
+/** The error of a session that may not set up a factor: it owes a token, or a factor that was removed since. */
+function explainRefusedStart(error: unknown, target: string): unknown {
+  if (!(error instanceof RequestError && error.causeCode === 'SECOND_FACTOR_REQUIRED')) return error
+  const message = `${target}: your session owes another factor, and may not set up this one`
+  return new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: 'controller login' })
 }
 
 async function showSetup(url: string, flags: CommandRun['flags'], notice: CommandRun['notice']): Promise<void> {

@@ -1,5 +1,4 @@
 // What signs identities in and holds their sessions, composed.
-
 import type { Log } from '../foundation/log.ts'
 import type { WatchedClock } from '../foundation/watched-clock.ts'
 import type { Authority } from '../pki/authority.ts'
@@ -12,7 +11,6 @@ import { PasswordHasher } from './credentials/password-hasher.ts'
 import { Passwords } from './credentials/passwords.ts'
 import { MfaSecrets } from './mfa/mfa-secrets.ts'
 import { VerifiedMfa } from './mfa/verified-mfa.ts'
-import { WrongCodeLimit } from './mfa/wrong-code-limit.ts'
 import type { ApiSessionTokens } from './sessions/api-session-tokens.ts'
 import { ApiSessions } from './sessions/api-sessions.ts'
 import { ClientTrustStore } from './sign-in/client-trust.ts'
@@ -29,7 +27,6 @@ export interface Auth {
   readonly extensionRequests: ExtensionRequests
   readonly verifiedMfa: VerifiedMfa
   readonly mfaSecrets: MfaSecrets
-  readonly wrongCodes: WrongCodeLimit
   readonly passwordHasher: PasswordHasher
   readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
@@ -72,7 +69,6 @@ export function createAuth({ config, clock, log, authority, tokens, entities, se
     extensionRequests: new ExtensionRequests(),
     verifiedMfa: new VerifiedMfa(),
     mfaSecrets: new MfaSecrets(secretCipher, config),
-    wrongCodes: new WrongCodeLimit(),
     passwordHasher,
     passwords: new Passwords({ entities, hasher: passwordHasher, policies, apiSessions }),
     clientTrust: new ClientTrustStore(authority),

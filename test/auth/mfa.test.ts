@@ -3,83 +3,28 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { loadSecretCipher } from '../../src/storage/secrets/key-files.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
-import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { type Base, MfaPeople, MfaSession, outcome, toCodeHeader, WRONG } from '../world/mfa.ts'
 import { People, type Person } from '../world/people.ts'
 import { download, readPng, readQrCode } from '../world/qr-code.ts'
 
 let world: TestController
 let people: People
+let mfa: MfaPeople
 
 beforeAll(async () => {
   world = await testController()
   people = await People.in(world)
+  mfa = new MfaPeople(world, people)
 })
 afterAll(() => world.close())
 
-type Base = typeof CLIENT | typeof MANAGEMENT
-
-/** Requests of one session. */
-class Session {
-  readonly token: string
-  readonly #base: Base
-  readonly #at: TestController
-
-  constructor(token: string, base: Base = CLIENT, at: TestController = world) {
-    this.token = token
-    this.#base = base
-    this.#at = at
-  }
-
-  send(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<TestResponse> {
-    const request = { method, path: this.#base + path, token: this.token, headers }
-    return this.#at.send(body === undefined ? request : { ...request, body })
-  }
-
-  start = () => this.send('POST', '/current-identity/mfa', {})
-  show = () => this.send('GET', '/current-identity/mfa')
-  verify = (code: string) => this.send('POST', '/current-identity/mfa/verify', { code })
-  pass = (code: string) => this.send('POST', '/authenticate/mfa', { code })
-  remove = (code?: string) => this.send('DELETE', '/current-identity/mfa', undefined, codeHeader(code))
-  recoveryCodes = (code?: string) =>
-    this.send('GET', '/current-identity/mfa/recovery-codes', undefined, codeHeader(code))
-  replaceCodes = (code: string) => this.send('POST', '/current-identity/mfa/recovery-codes', { code })
-
-  async own() {
-    return (await this.send('GET', '/current-api-session')).body.data
-  }
-
-  async isFull(): Promise<boolean> {
-    return (await this.send('GET', '/current-identity')).status === 200
-  }
-}
-
-function codeHeader(code: string | undefined): Record<string, string> {
-  return code === undefined ? {} : { 'mfa-validation-code': code }
-}
-
-async function signIn(person: Person, base: Base = CLIENT): Promise<Session> {
-  return new Session(await people.sessionOf(person), base)
-}
-
-const app = async (session: Session) => new AuthenticatorApp((await session.show()).body.data.provisioningUrl)
-
-/** A person whose second factor is verified, with a step to spare. */
-async function enrolled(values: Record<string, unknown> = {}, base: Base = CLIENT) {
-  const person = await people.person(values)
-  const session = await signIn(person, base)
-  await session.start()
-  const { provisioningUrl, recoveryCodes } = (await session.show()).body.data
-  const device = new AuthenticatorApp(provisioningUrl)
-  expect((await session.verify(device.code(world.clock.now()))).status).toBe(200)
-  world.clock.advance(STEP_MS)
-  return { person, session, device, recoveryCodes: recoveryCodes as string[] }
-}
+const signIn = (person: Person, base: Base = CLIENT) => mfa.signIn(person, { base })
+const enrolled = (values: Record<string, unknown> = {}, base: Base = CLIENT) => mfa.enrolled(values, { base })
 
 type Enrolled = Awaited<ReturnType<typeof enrolled>>
 
 const now = () => world.clock.now()
-const outcome = ({ status, body }: TestResponse) => (status < 300 ? status : [status, body.error.code])
-const WRONG = [401, 'MFA_INVALID_TOKEN']
 
 describe.each([
   ['client', CLIENT],
@@ -98,7 +43,7 @@ describe.each([
     expect(Object.keys(unverified._links).sort()).toEqual(['current-identity', 'qr', 'self', 'verify'])
     expect(await isEnabled()).toBe(false)
 
-    const device = await app(session)
+    const device = await session.app()
     expect(outcome(await session.verify(device.code(now())))).toBe(200)
     const verified = (await session.show()).body.data
     expect(verified).toMatchObject({ id: unverified.id, isVerified: true, recoveryCodes: [] })
@@ -132,7 +77,7 @@ describe('the provisioning URL', () => {
     const session = await signIn(await people.person({ name: 'Ada: the "first" & only/ü' }))
     await session.start()
 
-    const device = await app(session)
+    const device = await session.app()
 
     expect(device).toMatchObject({ issuer: '127.0.0.1', label: '127.0.0.1:Ada  the "first" & only/ü', secretBytes: 20 })
   })
@@ -140,10 +85,10 @@ describe('the provisioning URL', () => {
   it('names the controller as the settings say, and shortens long names', async () => {
     const world = await testController({ settings: { 'totp.issuer': 'Work & Co' } })
     const { token } = await world.signIn({ name: '👩‍💻'.repeat(200) })
-    const session = new Session(token, CLIENT, world)
+    const session = new MfaSession(world, token)
     await session.start()
 
-    const device = await app(session)
+    const device = await session.app()
 
     expect(device.issuer).toBe('Work & Co')
     expect([...device.label].length).toBe('Work & Co:'.length + 64)
@@ -195,9 +140,9 @@ describe('a code', () => {
       [0, 1, WRONG],
     ] as const) {
       const world = await testController({ settings: { 'totp.window': window } })
-      const session = new Session((await world.signIn()).token, CLIENT, world)
+      const session = new MfaSession(world, (await world.signIn()).token)
       await session.start()
-      const device = await app(session)
+      const device = await session.app()
 
       expect(outcome(await session.verify(device.code(world.clock.now() + steps * STEP_MS)))).toEqual(expected)
       await world.close()
@@ -223,7 +168,7 @@ describe('a code', () => {
     const person = await people.person()
     const session = await signIn(person)
     await session.start()
-    const device = await app(session)
+    const device = await session.app()
     const code = device.code(now())
     await session.verify(code)
 
@@ -244,9 +189,9 @@ describe('a code', () => {
     const world = await testController()
     const people = await People.in(world)
     const person = await people.person()
-    const session = new Session(await people.sessionOf(person), CLIENT, world)
+    const session = new MfaSession(world, await people.sessionOf(person))
     await session.start()
-    const device = await app(session)
+    const device = await session.app()
     const code = device.code(world.clock.now())
     await session.verify(code)
     const partial = await people.sessionOf(person)
@@ -254,10 +199,10 @@ describe('a code', () => {
 
     const again = await testController({ directory: world.directory, clock: world.clock })
 
-    expect(outcome(await new Session(partial, CLIENT, again).pass(code))).toEqual(WRONG)
+    expect(outcome(await new MfaSession(again, partial).pass(code))).toEqual(WRONG)
     world.clock.advance(STEP_MS)
     const next = device.code(world.clock.now())
-    expect(outcome(await new Session(partial, CLIENT, again).pass(next))).toBe(200)
+    expect(outcome(await new MfaSession(again, partial).pass(next))).toBe(200)
     await again.close()
   })
 
@@ -355,7 +300,7 @@ describe('a session of an identity without a verified enrollment', () => {
 })
 
 describe('starting', () => {
-  it('is refused if there is an enrollment, verified or not', async () => {
+  it('is refused if there is an enrollment that is verified, or was started by the same session', async () => {
     const { session } = await enrolled()
     const other = await signIn(await people.person())
     await other.start()
@@ -429,7 +374,7 @@ describe('recovery codes', () => {
     const byHeader = await session.recoveryCodes(device.code(now()))
     world.clock.advance(STEP_MS)
     const body = { code: device.code(now()) }
-    const byBody = await session.send('GET', '/current-identity/mfa/recovery-codes', body, codeHeader('wrong'))
+    const byBody = await session.send('GET', '/current-identity/mfa/recovery-codes', body, toCodeHeader('wrong'))
 
     for (const { status, body } of [byHeader, byBody]) {
       expect([status, body.data.recoveryCodes]).toEqual([200, others])
@@ -533,7 +478,7 @@ describe('removing', () => {
     })
     // The way on is another enrollment, which partial sessions may make.
     expect((await session.start()).status).toBe(201)
-    expect((await session.verify((await app(session)).code(now()))).status).toBe(200)
+    expect((await session.verify((await session.app()).code(now()))).status).toBe(200)
     expect((await listServices()).status).toBe(200)
   })
 
@@ -557,10 +502,6 @@ describe('removing', () => {
     expect(await partial.isFull()).toBe(false)
     expect(outcome(await partial.pass('123456'))).toEqual([409, 'MFA_NOT_ENROLLED'])
     expect(await (await signIn(person)).isFull()).toBe(true)
-    // The way on without a new sign-in: another enrollment.
-    expect((await partial.start()).status).toBe(201)
-    expect((await partial.verify((await app(partial)).code(now()))).status).toBe(200)
-    expect(await partial.isFull()).toBe(true)
   })
 
   it('by an administrator succeeds if there is nothing to remove, and not for an unknown identity', async () => {
@@ -590,7 +531,7 @@ describe('a partial session', () => {
 
     expect((await session.start()).status).toBe(201)
     expect((await session.send('GET', '/current-identity/mfa/qr-code')).status).toBe(200)
-    expect((await session.verify((await app(session)).code(now()))).status).toBe(200)
+    expect((await session.verify((await session.app()).code(now()))).status).toBe(200)
 
     expect(await session.isFull()).toBe(true)
   })
@@ -622,61 +563,6 @@ describe('a partial session', () => {
 })
 
 describe('wrong codes', () => {
-  it('are ten in five minutes, then even a correct code waits, and no one is locked out', async () => {
-    const { person, session: full, device } = await enrolled()
-    const session = await signIn(person)
-    for (let at = 0; at < 10; at += 1) {
-      expect(outcome(await session.pass(device.wrongCode(now())))).toEqual(WRONG)
-      world.clock.advance(1_000)
-    }
-
-    const limited = await session.pass(device.code(now()))
-    const elsewhere = await full.remove(device.code(now()))
-
-    expect([outcome(limited), outcome(elsewhere)]).toEqual([
-      [429, 'SERVER_TOO_MANY_REQUESTS'],
-      [429, 'SERVER_TOO_MANY_REQUESTS'],
-    ])
-    expect(Number(limited.headers['retry-after'])).toBe(290)
-    expect((await people.manage('GET', `/identities/${person.id}`)).disabled).toBe(false)
-    world.clock.advance(290_000)
-    expect(outcome(await session.pass(device.code(now())))).toBe(200)
-  })
-
-  it('count over the whole five minutes, and not a second more', async () => {
-    const { person, device } = await enrolled()
-    const session = await signIn(person)
-    const send = async () => outcome(await session.pass(device.wrongCode(now())))
-    for (let at = 0; at < 10; at += 1) {
-      expect(await send()).toEqual(WRONG)
-      world.clock.advance(33_000)
-    }
-
-    // The first ones are more than five minutes ago by now.
-    expect(await send()).toEqual(WRONG)
-    expect(await send()).toEqual([429, 'SERVER_TOO_MANY_REQUESTS'])
-  })
-
-  it('count when they come at the same moment', async () => {
-    const { person, device } = await enrolled()
-    const session = await signIn(person)
-    const code = device.wrongCode(now())
-
-    const responses = await Promise.all(Array.from({ length: 30 }, () => session.pass(code)))
-
-    expect(responses.filter(({ status }) => status === 401)).toHaveLength(10)
-    expect(responses.filter(({ status }) => status === 429)).toHaveLength(20)
-  })
-
-  it('of one identity limit no other, and correct codes do not count', async () => {
-    const [one, other] = [await enrolled(), await enrolled()]
-    const session = await signIn(one.person)
-    for (let at = 0; at < 11; at += 1) await session.pass(one.device.wrongCode(now()))
-
-    const theirs = await signIn(other.person)
-    for (const code of other.recoveryCodes.slice(0, 12)) expect(outcome(await theirs.pass(code))).toBe(200)
-  })
-
   it('are in the audit once a minute, with the enrollment, and never with the code', async () => {
     const { person, session: full, device } = await enrolled()
     const { id } = (await full.show()).body.data

@@ -14,6 +14,7 @@ import {
   readIdentityFileText,
   signInByFile,
 } from '../world/enrollments.ts'
+import { Issuer } from '../world/issuers.ts'
 import { PASSWORD, type Person } from '../world/people.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
@@ -168,6 +169,19 @@ describe('a second factor that the auth policy requires, and the person has not 
     }
     expect([started.code, finished.code, whoami.code]).toEqual([0, 0, 0])
     expect(readFileSync(codesFile, 'utf8')).not.toBe('')
+  })
+
+  it('is not set up before the token of a signer that the auth policy requires as well', async () => {
+    const { people } = network
+    const requireExtJwtSigner = await new Issuer().trustedBy(people)
+    const authPolicyId = await people.policy({ requireTotp: true, requireExtJwtSigner })
+    const person = await people.person({ authPolicyId })
+    const before = await countSessions(person.id)
+
+    const login = await commandLine(['login', ...flagsOf(person)], cleanEnvironment())
+
+    expectRefused(login, 4, /requires a JWT of an external signer as second factor.*\nTry: --ext-jwt-file FILE/)
+    expect(await countSessions(person.id)).toBe(before)
   })
 })
 

@@ -7,6 +7,7 @@ import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
+import { MfaSession, NONE, outcome } from '../world/mfa.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { readQrCode } from '../world/qr-code.ts'
@@ -245,6 +246,48 @@ describe('enrolling by a script', () => {
 
     expect([code, existsSync(file)]).toEqual([2, false])
     expect(stderr).toMatch(/the code is not accepted\n.*go on with: controller mfa enroll/)
+  })
+
+  it('shows none that another session has started, and replaces it', async () => {
+    const user = await User.create()
+    const thief = new MfaSession(world, await people.sessionOf(user.person))
+    await thief.start()
+    const { provisioningUrl } = (await thief.show()).body.data
+
+    const status = await user.status()
+    const { stdout, stderr } = await user.run('mfa', 'enroll', '-o', 'json')
+
+    expect(status).toMatchObject({ isEnrolled: false })
+    expect(JSON.parse(stdout).provisioningUrl).toMatch(/^otpauth:/)
+    expect(JSON.parse(stdout).provisioningUrl).not.toBe(provisioningUrl)
+    expect(stderr).not.toContain('Continuing')
+    expect(outcome(await thief.show())).toEqual(NONE)
+  })
+
+  it('takes a code only for an enrollment that its session has started', async () => {
+    const user = await User.create()
+    const thief = new MfaSession(world, await people.sessionOf(user.person))
+    await thief.start()
+    const code = (await thief.app()).code(now())
+
+    const refused = await user.run('mfa', 'enroll', '--mfa-code', code, '--recovery-codes-file', newFile())
+
+    expect([refused.code, refused.stdout]).toEqual([5, ''])
+    expect(refused.stderr).toMatch(/no enrollment of your session to verify.*\nTry: controller mfa enroll, then/)
+    expect((await thief.show()).status).toBe(200)
+  })
+
+  it('says to sign in again if the session owes another factor', async () => {
+    const user = await User.create()
+    await user.enroll()
+    const later = await User.create()
+    writeProfiles(later.env, { test: { url, rootPem, token: await people.sessionOf(user.person) } })
+    await people.manage('DELETE', `/identities/${user.person.id}/mfa`)
+
+    const refused = await later.run('mfa', 'enroll')
+
+    expect([refused.code, refused.stdout]).toEqual([4, ''])
+    expect(refused.stderr).toMatch(/owes another factor.*\nTry: controller login/)
   })
 
   it('by an identity that must enroll one goes on after a partial sign-in', async () => {

@@ -1,14 +1,13 @@
 // A caller's own second factor: enrolled by an authenticator app, passed by its codes, and removed.
 import type { MfaView } from '../../../src/authentication/mfa/mfa-enrollment-behavior.ts'
+import { requireMfa } from '../../../src/authentication/mfa/mfa-records.ts'
+import type { MfaOwner } from '../../../src/authentication/mfa/mfa-secrets.ts'
+import { startMfa, verifyMfa } from '../../../src/authentication/mfa/mfa-setup.ts'
 import {
-  type MfaOwner,
   passMfa,
   removeOwnMfa,
   replaceRecoveryCodes,
-  requireMfa,
-  startMfa,
   unlockRecoveryCodes,
-  verifyMfa,
 } from '../../../src/authentication/mfa/own-mfa.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { mfaEnrollments } from '../../../src/definitions/resources/mfa-enrollments.ts'
@@ -97,7 +96,7 @@ export const mfaOperations: readonly AnyOperation[] = [
     returns: { kind: 'record', resource: mfaEnrollments.plural },
     errorStatuses: [404],
     async run(call) {
-      const { id, isVerified } = await requireMfa(call.context, requireIdentityId(call.context))
+      const { id, isVerified } = await requireMfa(call.context, getOwner(call))
       return respondWithMfa(call, id, 'setup', isVerified ? VERIFIED_LINKS : UNVERIFIED_LINKS)
     },
   }),
@@ -111,8 +110,8 @@ export const mfaOperations: readonly AnyOperation[] = [
     access: PARTIAL,
     returns: { kind: 'created', resource: mfaEnrollments.plural },
     errorStatuses: [409],
-    async run({ controller, context }) {
-      const id = await startMfa(controller, context, requireIdentityId(context))
+    async run(call) {
+      const id = await startMfa(call.controller, call.context, getOwner(call))
       return dataResponse({ _links: { self: LINKS.self }, id }, { status: 201 })
     },
   }),
@@ -158,8 +157,9 @@ export const mfaOperations: readonly AnyOperation[] = [
     returns: { kind: 'raw', contentType: 'image/png' },
     hasOneForm: true,
     errorStatuses: [404],
-    async run({ controller, context }) {
-      const enrollment = await requireMfa(context, requireIdentityId(context), 'unverified')
+    async run(call) {
+      const { controller, context } = call
+      const enrollment = await requireMfa(context, getOwner(call), 'unverified')
       const { name } = await get(context, identities, enrollment.identityId)
       const { drawQrCode } = await import('../../responses/qr-code.ts')
       return rawResponse(

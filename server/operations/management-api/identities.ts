@@ -1,6 +1,6 @@
 // Operations on identities beyond their records: disable, enable, trace, remove a second factor.
 import { disableIdentity, enableIdentity } from '../../../src/authentication/disabling.ts'
-import { removeMfa } from '../../../src/authentication/mfa/own-mfa.ts'
+import { removeMfa } from '../../../src/authentication/mfa/mfa-records.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { flag, objectOf, text, time } from '../../../src/definitions/schema/json-schema.ts'

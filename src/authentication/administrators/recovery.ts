@@ -1,5 +1,4 @@
 // Recovery of an administrator who cannot sign in.
-
 import { authPolicies, permissivePolicy } from '../../definitions/resources/auth-policies.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { errors } from '../../foundation/errors.ts'
@@ -9,7 +8,7 @@ import { type EntityStore, get, newEntity } from '../../storage/entities/entitie
 import type { AuthPolicyCache } from '../auth-policies.ts'
 import type { Passwords } from '../credentials/passwords.ts'
 import { isDisabled } from '../disabling.ts'
-import { removeMfa } from '../mfa/own-mfa.ts'
+import { removeMfa } from '../mfa/mfa-records.ts'
 import type { ApiSessions } from '../sessions/api-sessions.ts'
 import { allowsPasswordAlone } from './administrators.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'

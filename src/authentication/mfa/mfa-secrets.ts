@@ -1,5 +1,4 @@
 // The secrets of MFA enrollments: made, encrypted, shown to their owner, and compared with the codes that the owner sends.
-
 import type { Entity } from '../../definitions/resources/define.ts'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import { newId } from '../../foundation/ids.ts'
@@ -11,6 +10,12 @@ import { generateRecoveryCodes, removeRecoveryCode } from './recovery-codes.ts'
 import { buildProvisioningUrl, findStep, generateTotpSecret } from './totp-codes.ts'
 
 export type MfaEnrollment = Entity<typeof mfaEnrollments>
+
+/** The identity that acts on its own second factor, and its session. */
+export interface MfaOwner {
+  readonly identityId: string
+  readonly apiSessionId: string
+}
 
 /** An enrollment as far as its secrets are concerned. */
 export type EncryptedMfa = Pick<MfaEnrollment, 'id' | 'encryptedSecret' | 'encryptedRecoveryCodes'>
@@ -45,12 +50,13 @@ export class MfaSecrets {
     this.#issuer = config['totp.issuer'] || toIssuer(splitAddress(getAdvertisedAddress(config)).host)
   }
 
-  /** Returns an unverified enrollment with a new secret and new recovery codes. */
-  createEnrollment(context: Pick<Context, 'clock'>, identityId: string): MfaEnrollment {
+  /** Returns an unverified enrollment of a session, with a new secret and new recovery codes. */
+  createEnrollment(context: Pick<Context, 'clock'>, { identityId, apiSessionId }: MfaOwner): MfaEnrollment {
     const id = newId()
     return newEntity(context, mfaEnrollments, {
       id,
       identityId,
+      apiSessionId,
       isVerified: false,
       encryptedSecret: this.#cipher.encrypt(generateTotpSecret(), toPlace(id, 'encryptedSecret')),
       encryptedRecoveryCodes: this.encryptRecoveryCodes(id, generateRecoveryCodes()),

@@ -7,6 +7,13 @@ const LENGTH = 6
 // Base32 of RFC 4648: no digit that can be taken for a letter. Its 32 characters take 5 bits of a byte each.
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
 
+const FORM = new RegExp(`^[${ALPHABET}]{${LENGTH}}$`)
+
+/** Whether a text could be a recovery code. */
+export function isRecoveryCodeForm(text: string): boolean {
+  return FORM.test(text)
+}
+
 /** Returns new codes, all different. */
 export function generateRecoveryCodes(): string[] {
   const codes = new Set<string>()

@@ -226,6 +226,7 @@ export class ApiSessions implements Projection {
       mfaPassedAt: null,
       wokenAt: null,
       unlockedAt: null,
+      wrongCodeCount: 0,
       lastActivityAt: tx.clock.now(),
     })
     this.#newIdentities.set(draft, identity)
@@ -265,6 +266,21 @@ export class ApiSessions implements Projection {
   async completeTotp(tx: WriteContext, id: string): Promise<void> {
     const passed = { owesTotp: true, isMfaComplete: true, mfaPassedAt: tx.clock.now() }
     await this.#entities.update(tx, apiSessions, await get(tx, apiSessions, id), passed)
+  }
+
+  /** Makes the sessions of an identity owe TOTP that have not passed it, because another session has verified one. */
+  async requireTotp(tx: WriteContext, identityId: string): Promise<void> {
+    const rows = await tx.db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where('identityId', '=', identityId)
+      .where('owesTotp', '=', 0)
+      .where('isMfaComplete', '=', 0)
+      .execute()
+    for (const { id } of rows) {
+      const session = await get(tx, apiSessions, id)
+      await this.#entities.update(tx, apiSessions, session, { owesTotp: true }, { audit: 'none' })
+    }
   }
 
   /**

@@ -1,11 +1,13 @@
 // The caller behind an API session, and the check that its rights are the same when its transaction runs.
+import { apiSessions as apiSessionRecords } from '../../definitions/resources/api-sessions.ts'
+import type { Entity } from '../../definitions/resources/define.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
 import type { Change } from '../../storage/changes.ts'
 import { ANONYMOUS, type Caller } from '../../storage/context.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import type { AuthPolicy, AuthPolicyCache } from '../auth-policies.ts'
-import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
+import { findProvenSigners, isPartial, type TotpState } from '../sign-in/second-factors.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { Signer } from '../signers/signers.ts'
 import type { ApiSessions } from './api-sessions.ts'
@@ -72,7 +74,13 @@ export function requireSameRights(
     get: (id: string) => findNewest<Signer>(earlierChanges, 'external-jwt-signers', id) ?? signers.directory.get(id),
   }
   const provenSigners = findProvenSigners(caller.externalTokens ?? [], identity, newestSigners, now)
-  if (isPartial(session, policy, provenSigners)) throw secondFactorRequiredError()
+  if (isPartial(findNewestTotp(earlierChanges, session), policy, provenSigners)) throw secondFactorRequiredError()
+}
+
+/** The TOTP state of a session after the last change of it: another session may have verified a factor. */
+function findNewestTotp(changes: readonly AssumedChange[], session: LiveApiSession): TotpState {
+  const changed = findNewest<Entity<typeof apiSessionRecords>>(changes, apiSessionRecords.plural, session.id)
+  return changed ? { owesTotp: changed.owesTotp, isTotpComplete: changed.isMfaComplete } : session
 }
 
 /** Returns the record after the last change of it; undefined if no change concerns it. */

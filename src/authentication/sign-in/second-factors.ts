@@ -1,12 +1,17 @@
 // The second factors that a session still owes. Computed for every request and never cached.
 import type { Instant } from '../../foundation/clock.ts'
-import { isStillValid, namesIdentity, type TokenSubject, type VerifiedToken } from '../../storage/external-tokens.ts'
+import {
+  isStillValid,
+  namesIdentity,
+  type SignerRecord,
+  type TokenSubject,
+  type VerifiedToken,
+} from '../../storage/external-tokens.ts'
 import type { AuthPolicy } from '../auth-policies.ts'
-import type { Signers } from '../signers/signers.ts'
 
 /** The TOTP state of a session. */
 export interface TotpState {
-  /** The identity had a verified TOTP when it signed in. */
+  /** The identity had a verified TOTP when it signed in, or another session verified one since. */
   readonly owesTotp: boolean
   /** The session sent a valid code. */
   readonly isTotpComplete: boolean
@@ -39,17 +44,31 @@ export function isPartial(session: TotpState, policy: AuthPolicy, provenSigners:
   return owesTotp(session, secondary) || (signer !== null && !provenSigners.includes(signer))
 }
 
+/**
+ * Whether a session may set TOTP up: a full session may; a partial one only if it owes nothing else, and the policy requires TOTP.
+ * Otherwise a client that knows the password alone could give the identity a factor that its owner does not have.
+ */
+export function canSetUpTotp(session: TotpState, policy: AuthPolicy, provenSigners: readonly string[]): boolean {
+  const { totp, signer } = findOutstandingFactors(session, policy, provenSigners)
+  return signer === undefined && (!totp || policy.secondary.requireTotp)
+}
+
 function owesTotp(session: TotpState, secondary: AuthPolicy['secondary']): boolean {
   return (session.owesTotp || secondary.requireTotp) && !session.isTotpComplete
 }
 
 const NO_SIGNERS: readonly string[] = []
 
+/** The signers by their ids. */
+export interface SignersById {
+  get(id: string): SignerRecord | undefined
+}
+
 /** Returns the ids of the signers whose tokens name the identity and are still valid. */
 export function findProvenSigners(
   tokens: readonly VerifiedToken[],
   identity: TokenSubject,
-  signers: Pick<Signers, 'get'>,
+  signers: SignersById,
   now: Instant,
 ): readonly string[] {
   if (tokens.length === 0) return NO_SIGNERS

@@ -38,7 +38,8 @@ export const apiSessions = defineResource({
     tokenHash: f.text({ access: 'internal', secret: true }),
     ipAddress: f.text({ access: 'read', filter: true }),
     configTypes: f.strings({ access: 'read' }),
-    // The identity had verified TOTP when it signed in; what a policy demands beyond that is asked of each request.
+    // The identity had verified TOTP when it signed in, or another session verified one since; what a policy demands beyond that
+    // is asked of each request.
     owesTotp: f.bool({ access: 'internal', filter: 'mfaRequired' }),
     isMfaComplete: f.bool({ access: 'read', filter: 'mfaComplete' }),
     // When the session last passed a TOTP code; posture checks ask how long ago that was.
@@ -46,6 +47,8 @@ export const apiSessions = defineResource({
     // When the machine woke and was unlocked, as the client reported: posture checks prompt for another code after that.
     wokenAt: f.time({ access: 'internal', nullable: true }),
     unlockedAt: f.time({ access: 'internal', nullable: true }),
+    // How many wrong codes it sent since the last one that was accepted; the fifth ends it.
+    wrongCodeCount: f.int({ access: 'internal', min: 0, max: 100 }),
     isCertExtendable: f.bool({ access: 'read' }),
     improperClientCertChain: f.bool({ access: 'read', filter: true }),
     lastActivityAt: f.time({ access: 'read', filter: true }),

@@ -231,17 +231,6 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     },
   )
   await records(
-    'mfa_enrollments',
-    [
-      ['identityId', 'text'],
-      ['isVerified', 'integer'],
-      ['encryptedSecret', 'text'],
-      ['encryptedRecoveryCodes', 'text'],
-      ['lastUsedStep', 'integer'],
-    ],
-    { unique: [['identityId']], references: { identityId: 'identities' } },
-  )
-  await records(
     'enrollments',
     [
       ['identityId', 'text', 'null'],
@@ -275,6 +264,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['mfaPassedAt', 'integer', 'null'],
       ['wokenAt', 'integer', 'null'],
       ['unlockedAt', 'integer', 'null'],
+      ['wrongCodeCount', 'integer'],
       ['isCertExtendable', 'integer'],
       ['improperClientCertChain', 'integer'],
       ['lastActivityAt', 'integer'],
@@ -283,6 +273,20 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       references: { identityId: 'identities', caId: 'cas' },
       indexes: ['authenticatorId', 'lastActivityAt'],
     },
+  )
+  await records(
+    'mfa_enrollments',
+    [
+      ['identityId', 'text'],
+      ['isVerified', 'integer'],
+      ['apiSessionId', 'text', 'null'],
+      ['encryptedSecret', 'text'],
+      ['encryptedRecoveryCodes', 'text'],
+      ['lastUsedStep', 'integer'],
+      ['wrongCodes', 'text'],
+      ['knownSources', 'text'],
+    ],
+    { unique: [['identityId']], references: { identityId: 'identities', apiSessionId: 'api_sessions' } },
   )
   await records(
     'session_certificates',
