@@ -1,7 +1,8 @@
-// Rate limits for the writes of identities that are not administrators, so that none of them fills the disk.
+// Rate limits for the writes of identities that do not administer, so that none of them fills the disk.
 import type { Instant } from '../foundation/clock.ts'
 import { errors } from '../foundation/errors.ts'
 import { RateLimit } from '../foundation/rate-limit.ts'
+import { sourceFromAddress } from '../storage/sources.ts'
 
 const BURST_SECONDS = 10
 
@@ -18,10 +19,19 @@ export class WriteLimits {
     this.#ownChanges = new RateLimit({ perSecond: ownChangesPerMinute / 60, burst: ownChangesPerMinute })
   }
 
-  /** Counts a writing request. @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many */
-  requireRate(identityId: string, { isOwnChange }: { readonly isOwnChange: boolean }, now: Instant): void {
-    const retryAfterSeconds =
-      this.#writes.take(identityId, now) || (isOwnChange ? this.#ownChanges.take(identityId, now) : 0)
+  /**
+   * Counts a writing request. The partial sessions of an identity are limited by their source, because a client that knows the
+   * password alone must not use up the limit of the owner.
+   * @param address the address of the request
+   * @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many
+   */
+  requireRate(
+    { identityId, isPartial }: { readonly identityId: string; readonly isPartial: boolean },
+    { address, isOwnChange }: { readonly address: string; readonly isOwnChange: boolean },
+    now: Instant,
+  ): void {
+    const key = isPartial ? `${identityId} ${sourceFromAddress(address)}` : identityId
+    const retryAfterSeconds = this.#writes.take(key, now) || (isOwnChange ? this.#ownChanges.take(key, now) : 0)
     if (retryAfterSeconds === 0) return
     const cause = `identity ${identityId} writes too often`
     throw errors.SERVER_TOO_MANY_REQUESTS({ message: 'this identity changes too much' }, { cause, retryAfterSeconds })

@@ -171,11 +171,11 @@ const settings = {
   ),
   'limits.sessionsPerIdentity': countSetting(
     500,
-    'How many API sessions one identity may have; a further sign-in ends the one that was not used for the longest time.',
+    'How many API sessions one identity may have; a further sign-in ends one that owes a second factor, else the one that was not used for the longest time.',
   ),
   'limits.signInsPerIdentity': countSetting(
     10,
-    'How many times a second one identity may sign in, on average; a burst may be ten times as many. More are refused with 429.',
+    'How many times a second one identity may sign in from one source, on average; a burst may be ten times as many. More are refused with 429.',
   ),
   'limits.writesPerIdentity': countSetting(
     50,

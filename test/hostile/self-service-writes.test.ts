@@ -5,6 +5,7 @@ import { operations } from '../../server/operations/operations.ts'
 import { MAX_TAGS_BYTES } from '../../src/definitions/schema/fields.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { LIMITED, MfaPeople, outcome } from '../world/mfa.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 
 const MINUTE = 60_000
@@ -148,6 +149,33 @@ describe('an identity that does not administer', () => {
 
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 404), 429])
     expect(read.status).toBe(200)
+  })
+
+  it('is not limited by the partial sessions of a client that knows its password', async () => {
+    await world.close()
+    world = await testController({ settings: { 'limits.writesPerIdentity': 1, 'limits.ownChangesPerIdentity': 2 } })
+    people = await People.in(world)
+    const mfa = new MfaPeople(world, people)
+    const { person, session, device, recoveryCodes } = await mfa.enrolled()
+    world.clock.advance(MINUTE)
+    const thief = await mfa.signIn(person, { from: '198.51.100.7' })
+    const partial = await mfa.signIn(person)
+    for (let at = 0; at < 20; at++) await thief.start()
+
+    expect(outcome(await thief.start())).toEqual(LIMITED)
+    expect(outcome(await partial.pass(device.code(world.clock.now())))).toBe(200)
+    expect(outcome(await session.remove(recoveryCodes[0]))).toBe(200)
+  })
+
+  it('is limited as any other while it administers and owes a second factor', async () => {
+    await world.close()
+    world = await testController({ settings: { 'limits.ownChangesPerIdentity': 1 } })
+    people = await People.in(world)
+    const authPolicyId = await people.policy({ requireTotp: true })
+    const person = await people.person({ isAdmin: true, authPolicyId })
+    const session = await new MfaPeople(world, people).signIn(person)
+
+    expect([outcome(await session.start()), outcome(await session.start())]).toEqual([201, LIMITED])
   })
 
   it('has that limit on every operation by which it changes records that are audited', () => {

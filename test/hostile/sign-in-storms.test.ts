@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { RateLimit } from '../../src/foundation/rate-limit.ts'
 import { CLIENT, type TestController, type TestOptions, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
+import { MfaPeople } from '../world/mfa.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 
 const HOUR = 60 * 60_000
@@ -70,6 +71,17 @@ describe('the sessions of one identity', () => {
     expect(await sessionCount(person)).toBe(3)
   })
 
+  it('that owe a second factor end first', async () => {
+    await open({ 'limits.sessionsPerIdentity': 3 })
+    const { person, session } = await new MfaPeople(world, people).enrolled()
+    world.clock.advance(1_000)
+    const thief: string[] = []
+    for (let at = 0; at < 5; at++) thief.push(await people.sessionOf(person))
+
+    expect(await isAlive(session.token)).toBe(true)
+    expect(await Promise.all(thief.map(isAlive))).toEqual([false, false, false, true, true])
+  })
+
   it('are bounded also where many begin at once', async () => {
     await open({ 'limits.sessionsPerIdentity': 3 })
     const person = await people.person()
@@ -121,6 +133,15 @@ describe('an identity that signs in too often', () => {
     world.clock.advance(1_000)
     expect((await people.signIn(person)).status).toBe(200)
     expect((await people.signIn(person)).status).toBe(429)
+  })
+
+  it('is not limited by what a client that knows its password does elsewhere', async () => {
+    await open({ 'limits.signInsPerIdentity': 1 })
+    const person = await people.person()
+    for (let at = 0; at < 10; at++) await people.signIn(person, {}, ELSEWHERE)
+
+    expect((await people.signIn(person, {}, ELSEWHERE)).status).toBe(429)
+    expect((await people.signIn(person, {}, HERE)).status).toBe(200)
   })
 
   it('is limited by one rate for all methods', async () => {

@@ -1,14 +1,14 @@
-// Refuses an identity that writes too often, before its body is read. Administrators are not limited.
+// Refuses an identity that writes too often, before its body is read. Full sessions of administrators are not limited.
 import type { Controller } from '../../../src/controller.ts'
 import type { Check } from './check.ts'
 
 /** @throws SERVER_TOO_MANY_REQUESTS */
 export function limitWrites({ auth, clock }: Controller): Check {
-  return ({ state }) => {
+  return ({ state, ip: address }) => {
     const { caller, route } = state
     const { operation } = route
     if (!operation || operation.method === 'GET' || 'public' in operation.access) return undefined
-    if (caller.kind !== 'identity' || caller.isAdmin) return undefined
-    auth.writeLimits.requireRate(caller.identityId, { isOwnChange: operation.isOwnChange === true }, clock.now())
+    if (caller.kind !== 'identity' || (caller.isAdmin && !caller.isPartial)) return undefined
+    auth.writeLimits.requireRate(caller, { address, isOwnChange: operation.isOwnChange === true }, clock.now())
   }
 }

@@ -207,7 +207,7 @@ export class ApiSessions implements Projection {
 
   // ---- inside transactions --------------------------------------------------------------------------------------------
 
-  /** Stores a new session. If its identity has too many sessions, the least recently used one ends. */
+  /** Stores a new session. If its identity has too many sessions, one ends: that owes TOTP, or was least recently used. */
   async insert(
     tx: WriteContext,
     { identity, ...signIn }: NewApiSession,
@@ -246,17 +246,19 @@ export class ApiSessions implements Projection {
     if (surplus <= 0) return
     const rows = await tx.db
       .selectFrom('api_sessions')
-      .select(['id', 'lastActivityAt'])
+      .select(['id', 'lastActivityAt', 'owesTotp', 'isMfaComplete'])
       .where('identityId', '=', identityId)
       .where('id', '!=', newest)
       .execute()
-    // The activity in memory is newer than that in the table.
-    const uses = rows.map(({ id, lastActivityAt }) => ({
+    const uses = rows.map(({ id, lastActivityAt, owesTotp, isMfaComplete }) => ({
       id,
+      // Those that owe TOTP end first: a client that knows the password alone must not end those of the owner.
+      rank: owesTotp === 1 && isMfaComplete === 0 ? 0 : 1,
+      // The activity in memory is newer than that in the table.
       at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
     }))
     const leastRecentlyUsed = uses
-      .sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1))
+      .sort((a, b) => a.rank - b.rank || a.at - b.at || (a.id < b.id ? -1 : 1))
       .slice(0, Math.min(surplus, BATCH))
     const surplusIds = leastRecentlyUsed.map(({ id }) => id)
     await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')

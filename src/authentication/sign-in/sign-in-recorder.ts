@@ -31,14 +31,14 @@ export class SignInRecorder {
   readonly #rate: RateLimit
   readonly #events = new EventAggregator<SignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_KEYS })
 
-  /** @param perSecond the rate limit of each identity; a burst may be ten times as many */
+  /** @param perSecond the rate limit of each identity from one source; a burst may be ten times as many */
   constructor(perSecond: number) {
     this.#rate = new RateLimit({ perSecond, burst: perSecond * BURST_SECONDS })
   }
 
   /** Counts a sign-in with a proven credential. @throws SERVER_TOO_MANY_REQUESTS if the identity signs in too often */
-  requireRate(identityId: string, now: Instant): void {
-    const retryAfterSeconds = this.#rate.take(identityId, now)
+  requireRate(identityId: string, source: string, now: Instant): void {
+    const retryAfterSeconds = this.#rate.take(`${identityId} ${source}`, now)
     if (retryAfterSeconds === 0) return
     const cause = `identity ${identityId} signs in too often`
     throw errors.SERVER_TOO_MANY_REQUESTS({ message: 'this identity signs in too often' }, { cause, retryAfterSeconds })
