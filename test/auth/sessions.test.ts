@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { disableIdentity, enableIdentity } from '../../src/authentication/disabling.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { Issuer } from '../world/issuers.ts'
+import { MfaPeople } from '../world/mfa.ts'
 import { People } from '../world/people.ts'
 
 let world: TestController
@@ -350,6 +352,41 @@ describe('the list of sessions', () => {
     expect(readView.get(id)).toMatchObject({ token: null, authQueries: [], isMfaRequired: false })
     const tokens = body.data.flatMap(({ token }: { token: string | null }) => token ?? [])
     expect(tokens).toEqual([admin])
+  })
+
+  it.each([
+    ['net-session', { provider: 'native', format: 'numeric' }],
+    ['zt-session', { provider: 'ziti', format: 'alphaNumeric' }],
+  ])('shows administrators the factors that each of them owes, in the dialect of %s', async (header, words) => {
+    const signer = await new Issuer().trustedBy(people)
+    const authPolicyId = await people.policy({ requireTotp: true, requireExtJwtSigner: signer })
+    const { id } = (await people.signIn(await people.person({ authPolicyId }))).body.data
+    const headers = { [header]: people.token }
+
+    const path = `${MANAGEMENT}/api-sessions`
+    const one = await world.send({ method: 'GET', path: `${path}/${id}`, headers })
+    const all = await world.send({ method: 'GET', path: `${path}?filter=id%20%3D%20%22${id}%22`, headers })
+
+    for (const session of [one.body.data, ...all.body.data]) {
+      expect(session).toMatchObject({ id, token: null, isMfaRequired: true })
+      expect(session).not.toHaveProperty('expiresAt')
+      expect(session.authQueries).toMatchObject([
+        { typeId: 'MFA', ...words },
+        { typeId: 'EXT-JWT', id: signer },
+      ])
+    }
+    expect(all.body.data).toHaveLength(1)
+  })
+
+  it('shows administrators no factor that a session has passed', async () => {
+    const { person, session } = await new MfaPeople(world, people).enrolled()
+    const { id } = await session.own()
+    const { id: partial } = (await people.signIn(person)).body.data
+
+    const queries = async (id: string) => (await people.manage('GET', `/api-sessions/${id}`)).authQueries
+
+    expect(await queries(id)).toEqual([])
+    expect(await queries(partial)).toMatchObject([{ typeId: 'MFA' }])
   })
 
   it('is for administrators only, as is each of them, even the own one', async () => {

@@ -1,5 +1,5 @@
 // A caller's own API session: reading it, and ending it.
-import type { OwnApiSessionView } from '../../../src/authentication/sessions/api-session-behavior.ts'
+import type { ApiSessionView } from '../../../src/authentication/sessions/api-session-behavior.ts'
 import type { Controller } from '../../../src/controller.ts'
 import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
 import type { Entity } from '../../../src/definitions/resources/define.ts'
@@ -21,7 +21,8 @@ export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string
   return caller.apiSessionId
 }
 
-function getExternalTokens({ caller }: Context): readonly VerifiedToken[] {
+/** The verified tokens of external signers that the request carries. */
+export function getExternalTokens({ caller }: Pick<Context, 'caller'>): readonly VerifiedToken[] {
   return (caller.kind === 'identity' && caller.externalTokens) || []
 }
 
@@ -47,8 +48,8 @@ export function renderNewApiSession(
   return renderEntity(records, context, apiSessions, apiSession, { view: toOwnView(dialect, externalTokens) })
 }
 
-function toOwnView(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): OwnApiSessionView {
-  return { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens }
+function toOwnView(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): ApiSessionView {
+  return { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens, isOwn: true }
 }
 
 const BOTH = ['client', 'management'] as const

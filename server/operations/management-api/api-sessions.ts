@@ -1,12 +1,23 @@
 // API sessions for administrators, who see and end all of them. Callers have `current-api-session` for their own.
+import type { ApiSessionView } from '../../../src/authentication/sessions/api-session-behavior.ts'
 import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
+import type { Presentation } from '../../../src/storage/records/presentation.ts'
+import { TOTP_QUERY_WORDS } from '../../requests/dialects.ts'
 import { listQuery } from '../../requests/query.ts'
 import { respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
 import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { getExternalTokens } from '../both-apis/current-api-session.ts'
+import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'api-sessions' }
 const READ = { permission: 'api-session.read', grantedTo: 'administrator' } as const
+
+/** Administrators see what each session owes; of tokens, those that come with their own request. */
+function presentation({ context, dialect }: Pick<Call, 'context' | 'dialect'>): Presentation {
+  const externalTokens = getExternalTokens(context)
+  const view: ApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens, isOwn: false }
+  return { view }
+}
 
 export const apiSessionOperations: readonly AnyOperation[] = [
   defineOperation({
@@ -18,7 +29,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'api-sessions' },
-    run: (call) => respondWithList(call, apiSessions, []),
+    run: (call) => respondWithList(call, apiSessions, [], { presentation }),
   }),
   defineOperation({
     ...COMMON,
@@ -28,7 +39,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     summary: 'Shows one API session.',
     access: READ,
     returns: { kind: 'record', resource: 'api-sessions' },
-    run: (call) => respondWithRecord(call, apiSessions, call.params.id),
+    run: (call) => respondWithRecord(call, apiSessions, call.params.id, { presentation }),
   }),
   defineOperation({
     ...COMMON,

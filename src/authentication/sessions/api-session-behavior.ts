@@ -20,11 +20,13 @@ export interface TotpWords {
   readonly format: string
 }
 
-/** The session is shown to itself: with its token, what it still owes, and when it ends. */
-export interface OwnApiSessionView {
+/** How API sessions are shown to a caller. */
+export interface ApiSessionView {
   readonly totpWords: TotpWords
-  /** The verified tokens of the request. */
+  /** The verified tokens of the request. They concern the sessions of the identity that they name. */
   readonly externalTokens: readonly VerifiedToken[]
+  /** The session is shown to itself: with its token, and when it ends. */
+  readonly isOwn: boolean
 }
 
 export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
@@ -41,39 +43,39 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
   }
 
   computeFields(context: ReadContext, rows: readonly ComputedInput[], view: unknown): Record<string, unknown>[] {
-    const own = view as OwnApiSessionView | undefined
     const now = context.clock.now()
-    return rows.map((row) => this.#computeMembers(context, row, own, now))
+    return rows.map((row) => this.#computeMembers(context, row, view as ApiSessionView | undefined, now))
   }
 
   /** One literal, because every client polls its own session, and to merge objects costs more than to compute their members. */
   #computeMembers(
     context: ReadContext,
     row: ComputedInput,
-    own: OwnApiSessionView | undefined,
+    view: ApiSessionView | undefined,
     now: Instant,
   ): Record<string, unknown> {
+    const isOwn = view?.isOwn === true
     const session = this.#apiSessions.get(row.id)
     const policy = session && this.#policies.get(session.identity.authPolicyId)
     // The stored time lags behind, and a session that is alive must not seem to have ended.
     const lastActivityAt = session?.lastActivityAt ?? (row.lastActivityAt as number)
     const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')
     return {
-      token: own || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
+      token: isOwn || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
       isMfaRequired: row.owesTotp === 1 || policy?.secondary.requireTotp === true,
-      authQueries: own && session && policy ? this.#listAuthQueries(session, policy, own, now) : NO_QUERIES,
+      authQueries: view && session && policy ? this.#listAuthQueries(session, policy, view, now) : NO_QUERIES,
       cachedLastActivityAt: renderTime(lastActivityAt),
       isCertExtendRequested: requests.isCertExtendRequested,
       isCertKeyRollRequested: requests.isCertKeyRollRequested,
-      expirationSeconds: own && Math.floor(this.#apiSessions.timeout / 1000),
-      expiresAt: own && renderTime(lastActivityAt + this.#apiSessions.timeout),
+      expirationSeconds: isOwn ? Math.floor(this.#apiSessions.timeout / 1000) : undefined,
+      expiresAt: isOwn ? renderTime(lastActivityAt + this.#apiSessions.timeout) : undefined,
     }
   }
 
   #listAuthQueries(
     session: LiveApiSession,
     policy: AuthPolicy,
-    { totpWords, externalTokens }: OwnApiSessionView,
+    { totpWords, externalTokens }: ApiSessionView,
     now: Instant,
   ): object {
     const provenSigners = findProvenSigners(externalTokens, session.identity, this.#signers, now)
