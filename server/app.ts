@@ -13,7 +13,7 @@ import { holdBody } from './listeners/slow-readers.ts'
 import type { Metrics } from './monitoring/metrics.ts'
 import { createMetricsOperation } from './monitoring/metrics-operation.ts'
 import { DRY_RUN_HEADER, isDryRun } from './operations/dry-run.ts'
-import type { AnyOperation } from './operations/operation.ts'
+import { type AnyOperation, isConfidential } from './operations/operation.ts'
 import { operations } from './operations/operations.ts'
 import { addBodyParsers, createBodyParsers } from './requests/body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './requests/dialects.ts'
@@ -220,6 +220,7 @@ function assertAccess({ id, access }: AnyOperation): void {
 
 function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation): Handler {
   const isPublic = 'public' in operation.access
+  const mayBeStored = !isConfidential(operation)
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
   return (request, reply) => {
     const { caller, dialect, query, route } = request.state
@@ -240,8 +241,8 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
       bearerTokens: readBearerTokens(request.raw),
     })
-    if (!(pending instanceof Promise)) return void send(request, reply, pending)
-    const succeed = (response: Response) => send(request, reply, response)
+    if (!(pending instanceof Promise)) return void send(request, reply, pending, mayBeStored)
+    const succeed = (response: Response) => send(request, reply, response, mayBeStored)
     const fail = (error: unknown) => reply.send(error)
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'
     if (hasNoTimeout) pending.then(succeed).catch(fail)
@@ -256,10 +257,13 @@ function readRequestBody(operation: AnyOperation, request: ServedRequest, tolera
   return body.read(request.body, tolerance)
 }
 
-function send(request: ServedRequest, reply: ServedReply, response: Response): ServedReply {
+/** @param mayBeStored whether a cache, such as that of a browser, may store the response */
+function send(request: ServedRequest, reply: ServedReply, response: Response, mayBeStored: boolean): ServedReply {
   const { status, contentType, body, headers } = response
-  const current = respondIfCurrent(request, reply, response)
-  if (current) return current
+  if (mayBeStored) {
+    const current = respondIfCurrent(request, reply, response)
+    if (current) return current
+  } else reply.header('cache-control', 'no-store')
   if (headers) reply.headers(headers)
   reply.code(status).header('content-type', contentType)
   if (body instanceof Readable && request.raw.socket.destroyed) {

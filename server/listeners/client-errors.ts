@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { type ControllerError, errors } from '../../src/foundation/errors.ts'
 import { newId } from '../../src/foundation/ids.ts'
 import { renderErrorEnvelope } from '../responses/error-handler.ts'
+import { CONTENT_HEADERS } from '../responses/responses.ts'
 
 // A property of the connection, because an entry of a WeakMap for each request burdens the garbage collector.
 const RESPONSE = Symbol('latest response')
@@ -40,6 +41,7 @@ function refuse(socket: Duplex, refusal: ControllerError, headers: readonly stri
   const head = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
     'content-type: application/json',
+    ...Object.entries(CONTENT_HEADERS).map(([name, value]) => `${name}: ${value}`),
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
     ...headers,

@@ -1,6 +1,6 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
-
 import type { Controller } from '../../src/controller.ts'
+import { getResource } from '../../src/definitions/resources/index.ts'
 import {
   type BodyTolerance,
   buildBodyShape,
@@ -138,6 +138,11 @@ export type AnyOperation = Operation<any>
 
 export function defineOperation<B = undefined>(definition: Operation<B>): AnyOperation {
   return definition
+}
+
+/** Whether the responses of an operation show secrets. */
+export function isConfidential({ returns }: AnyOperation): boolean {
+  return 'resource' in returns && getResource(returns.resource).isConfidential
 }
 
 /** A JSON array of such objects, at most `maxItems`. A body that is not sent is an empty one, where it is not required. */

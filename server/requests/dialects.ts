@@ -6,6 +6,7 @@ import type { ControllerError } from '../../src/foundation/errors.ts'
 import { isUuid } from '../../src/foundation/ids.ts'
 import { version } from '../../src/foundation/version.ts'
 import type { Api, Dialect } from '../../src/settings/config.ts'
+import { CONTENT_HEADERS } from '../responses/responses.ts'
 import type { Check } from './hooks/check.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
@@ -81,8 +82,8 @@ export const ENROLLER_AUDIENCE = 'openziti-enroller'
 /** Sets the headers that every response of a controller has. */
 export function setResponseHeaders(instanceId: string): Check {
   const headers: Readonly<Record<Dialect, Record<string, string>>> = {
-    native: { server: `edge-controller/${version.version}` },
-    openziti: { server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId },
+    native: { ...CONTENT_HEADERS, server: `edge-controller/${version.version}` },
+    openziti: { ...CONTENT_HEADERS, server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId },
   }
   return ({ state }, reply) => {
     reply.headers(headers[state.dialect])

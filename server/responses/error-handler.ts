@@ -5,7 +5,7 @@ import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable
 import type { Log } from '../../src/foundation/log.ts'
 import { toDialectStatus } from '../requests/dialects.ts'
 import type { ServedReply, ServedRequest } from '../requests/exchange.ts'
-import { ENVELOPE_VERSIONS } from './responses.ts'
+import { CONTENT_HEADERS, ENVELOPE_VERSIONS } from './responses.ts'
 
 interface Logs {
   readonly log: Log
@@ -20,7 +20,7 @@ export function handleError({ log, aggregatedLog }: Logs) {
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
     // A request that is refused before its hooks run has no state.
     const status = toDialectStatus(error, request.state?.dialect)
-    reply.code(status).header('content-type', 'application/json').serializer(String)
+    reply.code(status).headers(CONTENT_HEADERS).header('content-type', 'application/json').serializer(String)
     reply.send(`${JSON.stringify(renderErrorEnvelope(error, request.id))}\n`)
   }
 }

@@ -14,6 +14,9 @@ export interface Response {
   readonly isShared?: boolean
 }
 
+/** Keeps browsers from taking a response for another type of content, such as a script. */
+export const CONTENT_HEADERS: Readonly<Record<string, string>> = { 'x-content-type-options': 'nosniff' }
+
 const JSON_TYPE = 'application/json'
 const VERSIONS = '"apiEnrollmentVersion":"0.0.1","apiVersion":"0.0.1"'
 

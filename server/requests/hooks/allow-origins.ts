@@ -2,6 +2,7 @@
 
 import { DRY_RUN_HEADER } from '../../operations/dry-run.ts'
 import type { AnyOperation } from '../../operations/operation.ts'
+import { CONTENT_HEADERS } from '../../responses/responses.ts'
 import { SESSION_HEADERS } from '../dialects.ts'
 import type { ServedReply, ServedRequest } from '../exchange.ts'
 import type { PathTable } from '../path-table.ts'
@@ -39,6 +40,7 @@ export function allowOrigins(origins: readonly string[], operations: readonly An
     ...operations.flatMap(({ headers = {} }) => Object.keys(headers)),
   ])
   const preflightHeaders = {
+    ...CONTENT_HEADERS,
     'access-control-allow-headers': [...requestHeaders].join(', '),
     'access-control-max-age': String(MAX_AGE_SECONDS),
   }

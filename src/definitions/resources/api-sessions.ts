@@ -67,6 +67,7 @@ export const apiSessions = defineResource({
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],
   credentials: ['token'],
+  isConfidential: true,
   columns: ['id', 'identityId', 'ipAddress', 'lastActivityAt'],
   example: { create: {}, filter: 'createdAt > datetime(2026-01-31T12:00:00Z) sort by createdAt desc' },
 })

@@ -142,6 +142,8 @@ export interface Definition<
   readonly networkFile?: readonly string[] | false
   /** Members by which programs act in place of an identity: the command line prints them in no format. */
   readonly credentials?: readonly string[]
+  /** Its records show secrets, such as tokens: no cache may store a response with them. */
+  readonly isConfidential?: true
   /** The fields that `list` shows in a terminal. */
   readonly columns: readonly string[]
   /** For help: values for the fields, and a filter that makes sense. */
@@ -188,6 +190,7 @@ export interface Resource<
   readonly builtIn: readonly ({ readonly id: string } & Readonly<Record<string, unknown>>)[]
   readonly networkFile: readonly string[] | false
   readonly credentials: readonly string[]
+  readonly isConfidential: boolean
   readonly columns: readonly string[]
   readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
 }
@@ -239,6 +242,7 @@ export function defineResource<
     builtIn: (definition.builtIn ?? []) as Resource['builtIn'],
     networkFile: definition.networkFile ?? (isConfigured(definition.verbs) ? ['name'] : false),
     credentials: definition.credentials ?? [],
+    isConfidential: definition.isConfidential ?? false,
     columns,
     example,
   }

@@ -53,6 +53,7 @@ export const edgeRouters = defineResource({
       resource: 'services',
     },
   },
+  isConfidential: true,
   columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isOnline'],
   example: {
     create: { name: 'edge-north', roleAttributes: ['north'], isTunnelerEnabled: true },

@@ -190,6 +190,7 @@ export const identities = defineResource({
       resource: 'edge-routers',
     },
   },
+  isConfidential: true,
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes', 'disabled'],
   example: {
     create: { name: 'laptop', type: 'Device', isAdmin: false, roleAttributes: ['staff'] },

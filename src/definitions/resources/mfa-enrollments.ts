@@ -39,6 +39,7 @@ export const mfaEnrollments = defineResource({
   computedFrom: ['identityId', 'isVerified', 'encryptedSecret', 'encryptedRecoveryCodes'],
   // Made and ended by operations of the identity, and ended by administrators.
   verbs: [],
+  isConfidential: true,
   columns: ['isVerified'],
   example: { create: {}, filter: 'id = "…"' },
 })

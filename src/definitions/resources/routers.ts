@@ -101,6 +101,7 @@ export const routers = defineResource({
     linkCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many links it has to other routers.' },
     circuitCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many circuits pass it.' },
   },
+  isConfidential: true,
   columns: ['id', 'name', 'isOnline', 'version', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

@@ -48,6 +48,7 @@ export const sessions = defineResource({
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],
   credentials: ['token'],
+  isConfidential: true,
   columns: ['id', 'type', 'identityId', 'service', 'createdAt'],
   example: { create: {}, filter: 'type = "Dial"' },
 })
