@@ -138,15 +138,15 @@ describe('no cache may store a response', () => {
         headers: code === undefined ? {} : { 'mfa-validation-code': code },
       })
     await send('POST', '/current-identity/mfa')
-    const shown = [await send('GET', '/current-identity/mfa'), await send('GET', '/current-identity/mfa/qr-code')]
-    const app = new AuthenticatorApp(shown[0]?.body.data.provisioningUrl)
+    const responses = [await send('GET', '/current-identity/mfa'), await send('GET', '/current-identity/mfa/qr-code')]
+    const app = new AuthenticatorApp(responses[0]?.body.data.provisioningUrl)
     await send('POST', '/current-identity/mfa/verify', app.code(world.clock.now()))
     world.clock.advance(STEP_MS)
-    shown.push(await send('GET', '/current-identity/mfa/recovery-codes', app.code(world.clock.now())))
+    responses.push(await send('GET', '/current-identity/mfa/recovery-codes', app.code(world.clock.now())))
     world.clock.advance(STEP_MS)
-    shown.push(await send('POST', '/controller/mfa/recovery-codes', app.code(world.clock.now())))
+    responses.push(await send('POST', '/controller/mfa/recovery-codes', app.code(world.clock.now())))
 
-    expect(shown.map(({ status, headers }) => [status, headers['cache-control']])).toEqual(
+    expect(responses.map(({ status, headers }) => [status, headers['cache-control']])).toEqual(
       Array(4).fill([200, 'no-store']),
     )
   })
