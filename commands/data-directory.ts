@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
 import type { Transport } from '../src/client/transport.ts'
 import type { AccessOptions } from '../src/settings/data-directory.ts'
+import type { SettingSource } from '../src/settings/setting-types.ts'
 import { rememberDirectory } from './client/known-directories.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { describeFileError, isFileError } from './file-errors.ts'
@@ -77,10 +78,18 @@ const SETTING_FLAGS: Readonly<Record<string, string>> = {
   listeners: '--listen HOST:PORT, such as --listen 0.0.0.0:1280',
 }
 
-function findSettingHint(error: Error & { key?: string }, directory: string): string {
-  const flag = SETTING_FLAGS[error.key ?? '']
-  if (flag !== undefined && !existsSync(join(directory, 'config.yaml'))) return flag
+function findSettingHint({ key, source }: InvalidSetting, directory: string): string {
+  if (source?.kind === 'file') return `edit line ${source.line} of ${source.path}`
+  if (source?.kind === 'variable') return `change or unset ${source.name}`
+  const flag = SETTING_FLAGS[key ?? '']
+  if (flag !== undefined && (source !== undefined || !existsSync(join(directory, 'config.yaml')))) return flag
   return `edit config.yaml in ${directory}`
+}
+
+/** A ConfigError, as the bundle of the server throws it. */
+interface InvalidSetting extends Error {
+  readonly key?: string
+  readonly source?: SettingSource
 }
 
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'

@@ -108,6 +108,54 @@ describe('a setting', () => {
     }
   })
 
+  const messageOf = (text: string, env: NodeJS.ProcessEnv = {}): string => {
+    try {
+      readConfig(fileWith(text), env)
+    } catch (error) {
+      return (error as Error).message.replaceAll(/\/\S*\/([\w.-]+\.yaml)/g, '$1')
+    }
+    return ''
+  }
+
+  it('that a snippet of the documents repeats is refused with the lines of both places', () => {
+    const text = renderConfigFile()
+    const [first, second] = [
+      text.split('\n').indexOf('session:') + 1,
+      text.split('\n').length + (text.endsWith('\n') ? 0 : 1),
+    ]
+
+    const message = messageOf(`${text}${text.endsWith('\n') ? '' : '\n'}session:\n  timeout: 1h\n`)
+
+    expect(message).toContain(`the setting session, in line ${second} of`)
+    expect(message).toContain(`is also in line ${first}: uncomment what you need there`)
+    expect(messageOf('session:\n  timeout: 1h\nsession.timeout: 2h\n')).toMatch(/in line 3 .*is also in line 2/)
+    expect(messageOf("listeners:\n  - address: '127.0.0.1:1'\n    address: '127.0.0.1:2'\n")).toMatch(
+      /address, in line 3 .*is also in line 2/,
+    )
+  })
+
+  it('is named with the line of the file, or the environment variable, that it comes from', () => {
+    expect(messageOf('log:\n  level: info\n\nsession:\n  timeout: 5\n')).toMatch(
+      /^the setting session\.timeout, in line 5 of \S+, must be a duration/,
+    )
+    expect(messageOf('', { CONTROLLER_SESSION_TIMEOUT: 'soon' })).toMatch(
+      /^the setting session\.timeout, from the environment variable CONTROLLER_SESSION_TIMEOUT, must be a duration/,
+    )
+    expect(messageOf('', { CONTROLLER_LISTENERS: '[{address' })).toMatch(
+      /^the setting listeners, from the environment variable CONTROLLER_LISTENERS, is not YAML: /,
+    )
+    expect(messageOf('log:\n  level: info\na: [\n')).toMatch(/^the file of settings, in line \d of \S+, is not YAML: /)
+  })
+
+  it.each([
+    ['session:\n  timeot: 5m\n', 'session.timeout'],
+    ['sesion:\n  timeout: 5m\n', 'session'],
+    ['advertize: []\n', 'advertise'],
+    ['warnBefore: 20d\n', 'certificates.warnBefore'],
+  ])('that does not exist is refused with the one that it resembles: %j', (text, meant) => {
+    expect(messageOf(text)).toContain(`does not exist: did you mean ${meant}`)
+  })
+
   it('is a duration, a size, a count or an address', () => {
     const config = readConfig(
       fileWith('audit:\n  retention: 365d\nlimits:\n  body: 2MiB\nsession:\n  timeout: 1h30m\n'),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fastifyStatic from '@fastify/static'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errors } from '../../src/foundation/errors.ts'
-import { type Config, ConfigError } from '../../src/settings/config.ts'
+import { type Config, invalidSettingError } from '../../src/settings/config.ts'
 import { defineOperation } from '../operations/operation.ts'
 import { buildContentSecurityPolicy, type Directives, needsReferrer } from './content-security-policy.ts'
 import { findFile } from './find-file.ts'
@@ -54,7 +54,7 @@ export async function serveConsole(
 ): Promise<void> {
   const directory = config['console.directory']
   if (directory === undefined) return
-  const root = await openDirectory(directory, secretDirectories)
+  const root = await openDirectory(config, directory, secretDirectories)
   const overrides = config['console.contentSecurityPolicy']
   await app.register(fastifyStatic, {
     root,
@@ -88,9 +88,10 @@ export async function serveConsole(
   })
 }
 
-async function openDirectory(directory: string, secretDirectories: readonly string[]): Promise<string> {
+async function openDirectory(config: Config, directory: string, secretDirectories: readonly string[]): Promise<string> {
   const root = await realpath(directory).catch(() => undefined)
-  const refuse = (reason: string) => new ConfigError('console.directory', `names ${directory}, which ${reason}`)
+  const refuse = (reason: string) =>
+    invalidSettingError(config, 'console.directory', `names ${directory}, which ${reason}`)
   if (root === undefined) throw refuse(`has no ${INDEX}`)
   const overlap = await findOverlap(root, secretDirectories)
   if (overlap !== undefined) throw refuse(`overlaps ${overlap}, where the controller has keys and backups`)

@@ -1,9 +1,10 @@
 // Defines every setting once: default, explanation and parser. The commented file and the documents are generated from it.
-import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { parse } from 'yaml'
 import { logLevels } from '../foundation/log.ts'
+import { suggestNearest } from '../foundation/nearest.ts'
+import { type FileSetting, readConfigFile } from './config-file.ts'
 import {
   bytesSetting,
   ConfigError,
@@ -18,6 +19,7 @@ import {
   readOrigin,
   readSwitch,
   readWholeNumber,
+  type SettingSource,
   splitAddress,
 } from './setting-types.ts'
 
@@ -251,6 +253,7 @@ type SettingKey = keyof typeof settings
 export type Config = { readonly [K in SettingKey]: ReturnType<(typeof settings)[K]['read']> }
 
 const settingKeys = Object.keys(settings) as SettingKey[]
+const settingGroups: ReadonlySet<string> = new Set(settingKeys.flatMap((key) => key.split('.').slice(0, -1)))
 
 /** For each setting: its key, its default as it is written in the file, and its explanation. */
 export const settingDocs: readonly { key: string; default: unknown; explain: string }[] = settingKeys.map((key) => ({
@@ -267,18 +270,70 @@ export type Overrides = Partial<Record<SettingKey, unknown>>
  * @throws ConfigError for unknown keys and invalid values
  */
 export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
-  const fromFile = file === undefined ? new Map<string, unknown>() : flatten(parseConfigFile(file) ?? {})
-  for (const key of fromFile.keys()) {
-    if (!Object.hasOwn(settings, key)) throw new ConfigError(key, 'does not exist')
+  const fromFile = file === undefined ? new Map<string, FileSetting>() : readConfigFile(file, settingGroups)
+  for (const [key, { source }] of fromFile) {
+    if (!Object.hasOwn(settings, key)) throw new ConfigError(key, `does not exist${suggestSetting(key)}`, source)
   }
+  const sources = new Map<string, SettingSource>()
   const entries = settingKeys.map((key) => {
     const setting: Setting<unknown> = settings[key]
-    const value = overrides[key] ?? readVariable(env, key) ?? fromFile.get(key) ?? setting.default
-    return [key, setting.read(value, key)]
+    const { value, source } = findValue(key, fromFile, env, overrides)
+    if (source) sources.set(key, source)
+    return [key, withSource(source, () => setting.read(value, key))]
   })
   const config = Object.fromEntries(entries) as Config
+  configSources.set(config, sources)
   assertAdvertised(config)
   return config
+}
+
+/** Where the settings of a configuration come from that are not defaults. */
+const configSources = new WeakMap<Config, ReadonlyMap<string, SettingSource>>()
+
+/** The error for a value that a part of the controller cannot use, with the place that it comes from. */
+export function invalidSettingError(config: Config, key: SettingKey, reason: string): ConfigError {
+  return new ConfigError(key, reason, configSources.get(config)?.get(key))
+}
+
+function findValue(
+  key: SettingKey,
+  fromFile: ReadonlyMap<string, FileSetting>,
+  env: NodeJS.ProcessEnv,
+  overrides: Overrides,
+): { readonly value: unknown; readonly source?: SettingSource } {
+  if (overrides[key] !== undefined) return { value: overrides[key], source: { kind: 'override' } }
+  const name = toVariableName(key)
+  const text = env[name]
+  if (text !== undefined && text !== '') {
+    const value = parseVariable(text, key, { kind: 'variable', name })
+    if (value !== null) return { value, source: { kind: 'variable', name } }
+  }
+  const setting = fromFile.get(key)
+  return setting && setting.value !== null ? setting : { value: settings[key].default }
+}
+
+function parseVariable(text: string, key: string, source: SettingSource): unknown {
+  try {
+    return parse(text, { prettyErrors: false })
+  } catch (error) {
+    throw new ConfigError(key, `is not YAML: ${(error as Error).message}`, source)
+  }
+}
+
+function withSource<T>(source: SettingSource | undefined, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof ConfigError ? new ConfigError(error.key, error.reason, source) : error
+  }
+}
+
+/** The end of a sentence: which settings an unknown one resembles, by its whole name or as one that lacks its group. */
+function suggestSetting(key: string): string {
+  const withoutGroup = settingKeys.filter((name) => name.endsWith(`.${key}`))
+  return withoutGroup.length > 0
+    ? `: did you mean ${withoutGroup.join(' or ')}?`
+    : suggestNearest(key, [...settingKeys, ...settingGroups])
 }
 
 /** The first address that clients use: `host:port`. */
@@ -313,7 +368,7 @@ function assertAdvertised(config: Config): void {
 /** The file that a new data directory gets: every setting with its explanation, set where it differs from the default. */
 export function renderConfigFile(values: Overrides = {}): string {
   const lines = [
-    '# Settings of this controller. What is commented out has the value shown.',
+    '# Settings of this controller. What is commented out has the value shown: to change it, uncomment it, and leave it where it is.',
     '# Each can also be given as an environment variable: session.timeout as CONTROLLER_SESSION_TIMEOUT.',
     '',
   ]
@@ -365,35 +420,6 @@ function wrapComment(text: string): string[] {
   return lines.map((line) => `# ${line}`)
 }
 
-function parseConfigFile(file: string): unknown {
-  const text = readFileSync(file, 'utf8')
-  try {
-    return parse(text)
-  } catch (error) {
-    throw new ConfigError('file', `is not YAML: ${(error as Error).message}`)
-  }
-}
-
-/** A group without any settings may be left empty. */
-function requireGroup(value: unknown, head: string): object {
-  if (value === null) return {}
-  if (typeof value !== 'object' || Array.isArray(value)) throw new ConfigError(head, 'must be a map of settings')
-  return value
-}
-
-function flatten(value: unknown): Map<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ConfigError('file', 'must be a map of settings')
-  }
-  const flat = new Map<string, unknown>()
-  for (const [head, inner] of Object.entries(value)) {
-    const isGroup = settingKeys.some((key) => key.startsWith(`${head}.`))
-    if (!isGroup) flat.set(head, inner)
-    else for (const [tail, leaf] of Object.entries(requireGroup(inner, head))) flat.set(`${head}.${tail}`, leaf)
-  }
-  return flat
-}
-
 /** The environment variable that gives a setting: `session.timeout` is `CONTROLLER_SESSION_TIMEOUT`. */
 export function toVariableName(key: string): string {
   const words = key.replace(/[A-Z]/g, (letter) => `_${letter}`).replaceAll('.', '_')
@@ -402,11 +428,6 @@ export function toVariableName(key: string): string {
 
 /** The names of the environment variables of all settings. */
 export const settingVariables: readonly string[] = settingKeys.map(toVariableName)
-
-function readVariable(env: NodeJS.ProcessEnv, key: string): unknown {
-  const text = env[toVariableName(key)]
-  return text === undefined || text === '' ? undefined : (parse(text) as unknown)
-}
 
 function readIssuer(value: unknown, key: string): string {
   const issuer = typeof value === 'string' ? value.trim() : undefined

@@ -2,15 +2,37 @@
 import { isIP } from 'node:net'
 import { isAbsolute } from 'node:path'
 
-/** A setting has an invalid value. */
+/** Where the value of a setting comes from: a line of the file, an environment variable, or a flag. */
+export type SettingSource =
+  | { readonly kind: 'file'; readonly path: string; readonly line: number }
+  | { readonly kind: 'variable'; readonly name: string }
+  | { readonly kind: 'override' }
+
+/** The key of errors that concern no single setting. */
+export const WHOLE_FILE = 'file'
+
+/** A setting has an invalid value, or the file of settings cannot be read. */
 export class ConfigError extends Error {
   readonly key: string
+  /** What is wrong, as the end of a sentence. */
+  readonly reason: string
+  readonly source: SettingSource | undefined
 
-  constructor(key: string, reason: string) {
-    super(`the setting ${key} ${reason}`)
+  /** @param key the setting; `file` for the whole file */
+  constructor(key: string, reason: string, source?: SettingSource) {
+    const place = source && describePlace(source)
+    const subject = key === WHOLE_FILE ? 'the file of settings' : `the setting ${key}`
+    super(place ? `${subject}, ${place}, ${reason}` : `${subject} ${reason}`)
     this.name = 'ConfigError'
     this.key = key
+    this.reason = reason
+    this.source = source
   }
+}
+
+function describePlace(source: SettingSource): string | undefined {
+  if (source.kind === 'file') return `in line ${source.line} of ${source.path}`
+  return source.kind === 'variable' ? `from the environment variable ${source.name}` : undefined
 }
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const

@@ -4,7 +4,7 @@ import { OutboundClient } from '../../client/outbound-client.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import { parsePemBlocks } from '../../pki/pem.ts'
-import { type Config, ConfigError } from '../../settings/config.ts'
+import { type Config, invalidSettingError } from '../../settings/config.ts'
 import { KeyRefresher } from './key-refresher.ts'
 import { Signers } from './signers.ts'
 import { TokenVerifier } from './token-verifier.ts'
@@ -28,23 +28,24 @@ export function createExternalSigners({ config, clock, log }: Collaborators): Ex
   const directory = new Signers()
   const outbound = new OutboundClient({
     allowHttp: config['signers.allowHttp'],
-    authorities: readAuthorities(config['signers.caFile']),
+    authorities: readAuthorities(config),
     timeoutMs: config['signers.timeout'],
   })
   const keyRefresher = new KeyRefresher({ directory, outbound, clock, log })
   return { directory, outbound, keyRefresher, verifier: new TokenVerifier({ directory, keyRefresher, clock }) }
 }
 
-function readAuthorities(file: string | undefined): string | undefined {
+function readAuthorities(config: Config): string | undefined {
+  const file = config['signers.caFile']
   if (file === undefined) return undefined
   let text: string
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    throw new ConfigError('signers.caFile', `names a file that cannot be read: ${(error as Error).message}`)
+    throw invalidSettingError(config, 'signers.caFile', `names a file that cannot be read: ${(error as Error).message}`)
   }
   if (parsePemBlocks(text).every(({ label }) => label !== 'CERTIFICATE')) {
-    throw new ConfigError('signers.caFile', `names ${file}, which has no certificate`)
+    throw invalidSettingError(config, 'signers.caFile', `names ${file}, which has no certificate`)
   }
   return text
 }
