@@ -1,11 +1,13 @@
 // Routes, their results and faults, as messages hold them.
 import { create, toBinary } from '@bufbuild/protobuf'
-import type {
-  Forward,
-  Route,
-  RouteResult,
-  RouteTrace,
-  TraceChannel,
+import {
+  type Forward,
+  isPeerDataTooLong,
+  type PeerData,
+  type Route,
+  type RouteResult,
+  type RouteTrace,
+  type TraceChannel,
 } from '../../src/network/routers/router-connection.ts'
 import { decodeUint32 } from './header-values.ts'
 import type { Message } from './message.ts'
@@ -76,6 +78,12 @@ export function decodeRouteResult({ headers, body }: Message): RouteResult {
     const failure = { kind: 'generic', message: 'the result of the route does not name its attempt' } as const
     return { circuitId, attempt: undefined, failure, peerData: new Map() }
   }
+  const peerData: PeerData = new Map([...headers].filter(([id]) => isPeerData(id)))
+  if (isPeerDataTooLong(peerData)) {
+    const failure = { kind: 'generic', message: 'the peer data of the host are too long' } as const
+    // Without its attempt: the router has to drop its part.
+    return { circuitId, attempt: undefined, failure, peerData: new Map() }
+  }
   const isSuccess = headers.has(ResultHeader.SUCCESS)
   return {
     circuitId,
@@ -86,7 +94,8 @@ export function decodeRouteResult({ headers, body }: Message): RouteResult {
           kind: FAILURE_KINDS[headers.get(ResultHeader.ERROR_CODE)?.[0] ?? 0] ?? 'generic',
           message: headers.get(ResultHeader.ERROR)?.toString().slice(0, MAX_ERROR_LENGTH) ?? '',
         },
-    peerData: new Map([...headers].filter(([id]) => isPeerData(id))),
+    // Copied, because they wait for other routers, and the message may be long.
+    peerData: new Map([...peerData].map(([id, value]) => [id, Buffer.from(value)])),
   }
 }
 

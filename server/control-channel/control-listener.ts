@@ -10,6 +10,8 @@ import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel } from './channel.ts'
 import { encodeRoute, encodeUnroute } from './circuit-values.ts'
 import { ContentType } from './content-types.ts'
+import { type DialShare, DialsInProgress } from './dials-in-progress.ts'
+import { sendRefusal } from './edge-errors.ts'
 import { MalformedBodyError } from './handlers/message-handler.ts'
 import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { HeaderValueError } from './header-values.ts'
@@ -26,14 +28,16 @@ const HELLO_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 15_000
 const TICK_MS = 1_000
 
-// Dials of one router that are being handled. A router sends as many only if it does not wait for any reply.
-const MAX_DIALS_IN_PROGRESS = 5_000
-
 // They wait for results of routes, which the same router may have to send: reading must not pause for them.
 const DIAL_TYPES: ReadonlySet<number> = new Set([
   ContentType.CREATE_CIRCUIT_V2_REQUEST,
   ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
 ])
+
+const DIAL_REFUSALS = {
+  'too-long': { reason: 'other', message: 'the dial is longer than any may be' },
+  busy: { reason: 'busy', message: 'the controller is busy with other dials' },
+} as const
 
 // The number of the first message that the process of a router sends.
 const FIRST_SEQUENCE = 1
@@ -55,6 +59,7 @@ export class ControlListener {
   readonly #controller: Controller
   readonly #channels = new Set<Channel>()
   readonly #inProgress = new WorkInProgress()
+  readonly #dials = new DialsInProgress()
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
 
@@ -141,7 +146,7 @@ export class ControlListener {
     const { aggregatedLog, clock, fabric, log, routers } = controller
     const routerId = hello.routerId
     let router: ConnectedRouter | undefined
-    let dialsInProgress = 0
+    const share: DialShare = { count: 0, bytes: 0 }
     let isFirst = true
     const channel = new Channel({
       socket,
@@ -153,12 +158,10 @@ export class ControlListener {
           if (isFirst) this.#noteProcess(router, message)
           isFirst = false
           if (!DIAL_TYPES.has(message.type)) return handle(message)
-          dialsInProgress += 1
-          if (dialsInProgress > MAX_DIALS_IN_PROGRESS) channel.close('the router dials more than can be handled')
-          else
-            void handle(message).finally(() => {
-              dialsInProgress -= 1
-            })
+          const begun = this.#dials.begin(share, message)
+          if (begun === 'too-many') channel.close('the router dials more than can be handled')
+          else if (typeof begun === 'string') sendRefusal(channel, message, DIAL_REFUSALS[begun])
+          else void handle(message).finally(begun)
           return undefined
         },
         onClose: (reason) => {

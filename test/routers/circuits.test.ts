@@ -243,6 +243,34 @@ describe('a dial is refused', () => {
     expect((await router.takeDialResponse(pending)).type).toBe(20219)
   })
 
+  it('with code 1 for more than 16 KiB of peer data, or an instance id without end', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    const entries = (bytes: number) => new Map([1003, 1011].map((id) => [id, Buffer.alloc(bytes)]))
+    const refused = { type: 20002, code: 1, text: expect.stringContaining('too long') }
+    expect((await router.dial(client, { peerData: entries(8_192) })).type).toBe(20219)
+    const tooMuch = new Map([...entries(8_192), [1008, Buffer.alloc(1)]])
+    expect(await router.dial(client, { peerData: tooMuch })).toMatchObject(refused)
+    expect(await router.dial(client, { instanceId: 'x'.repeat(5_000) })).toMatchObject(refused)
+  })
+
+  it('with code 1 if it is longer than any may be, before anything of it is read', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    const dial = { ...client, apiSessionToken: 'x'.repeat(70_000) }
+    expect(await router.dial(dial)).toMatchObject({ type: 20002, code: 1, text: expect.stringContaining('longer') })
+    expect((await router.dial(client)).type).toBe(20219)
+  })
+
+  it('with code 1 if the host responds with more than 16 KiB of peer data, and its router drops the circuit', async () => {
+    const router = await network.router()
+    const { serviceId, client } = await hosted(router)
+    router.hostData = new Map([1003, 1011, 1008].map((id) => [id, Buffer.alloc(8_000)]))
+    expect(await router.dial(client)).toMatchObject({ type: 20002, code: 1, text: expect.stringContaining('too long') })
+    expect(countCircuits(serviceId)).toBe(0)
+    expect(router.tables.size).toBe(0)
+  })
+
   it('with code 1 if the host sends peer data that no header can carry, and the circuit ends', async () => {
     const router = await network.router()
     const { client } = await hosted(router)

@@ -79,14 +79,15 @@ export const tunnelerHandlers: MessageHandlers = [
       const { controller, router, channel } = session
       const { serviceName, terminatorInstanceId: instanceId } = request
       await orRefuse(session, message, async (system) => {
+        const peerData = parsePeerData(request.peerData)
         const opened = await controller.routers.tunneling.openSession(system, router.id, serviceName, 'Dial')
-        const dial = { ...toSessionClient(router.id, opened), instanceId, peerData: parsePeerData(request.peerData) }
-        const { circuit, peerData } = await controller.fabric.dials.dial(dial)
+        const dial = { ...toSessionClient(router.id, opened), instanceId, peerData }
+        const { circuit, peerData: ofHost } = await controller.fabric.dials.dial(dial)
         const response = create(CreateCircuitForServiceResponseSchema, {
           ...describeSession(opened),
           circuitId: circuit.id,
           address: circuit.ingressAddress,
-          peerData: Object.fromEntries(peerData),
+          peerData: Object.fromEntries(ofHost),
           tags: { ...circuit.tags },
         })
         const body = toBinary(CreateCircuitForServiceResponseSchema, response)

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import type { TerminatorStrategy } from '../../definitions/resources/services.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
-import type { PeerData } from '../routers/router-connection.ts'
+import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
 import { type RightParts, requireSessionRight } from '../terminators/session-right.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
@@ -17,6 +17,9 @@ export interface DialRequest extends SessionClient {
   /** What the client tells the host. */
   readonly peerData: PeerData
 }
+
+/** How long the id of an instance may be by which clients address a terminator. */
+export const MAX_INSTANCE_ID_LENGTH = 4_096
 
 /** In peer data: the public key by which one end encrypts. */
 const PUBLIC_KEY = 1003
@@ -52,6 +55,8 @@ export class Dials {
   async dial(request: DialRequest): Promise<CreatedCircuit> {
     const { db, circuits } = this.#parts
     const { routerId, instanceId, peerData } = request
+    if (instanceId.length > MAX_INSTANCE_ID_LENGTH || isPeerDataTooLong(peerData))
+      throw new RequestRefusedError('other', 'the instance id or the peer data are too long')
     const { sessionId, identity, serviceId } = await this.#requireRight(request)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')

@@ -59,6 +59,15 @@ export type SessionAnnouncement =
 /** What two ends of a circuit tell each other beside the controller: header id → value. */
 export type PeerData = ReadonlyMap<number, Buffer>
 
+/** All that one end may tell the other, in bytes. */
+const MAX_PEER_DATA_BYTES = 16 * 1024
+
+export function isPeerDataTooLong(peerData: PeerData): boolean {
+  let bytes = 0
+  for (const value of peerData.values()) bytes += value.length
+  return bytes > MAX_PEER_DATA_BYTES
+}
+
 /** An address in a router's forwarding table, and where data that comes from it goes. */
 export interface Forward {
   readonly from: string

@@ -7,9 +7,10 @@ import type { Database } from '../../storage/database.ts'
 import { type EntityStore, find, newEntity } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import { MAX_INSTANCE_ID_LENGTH } from '../circuits/dials.ts'
 import { RequestRefusedError } from '../circuits/request-refused.ts'
 import type { SessionClient } from '../circuits/session-client.ts'
-import type { PeerData } from '../routers/router-connection.ts'
+import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
 import { type RightParts, requireSessionRight, type SessionRight } from './session-right.ts'
 import { MAX_COST } from './terminator-costs.ts'
 import {
@@ -47,9 +48,7 @@ export type TerminatorActor = SessionClient | { readonly routerId: string }
 /** How routers reach the terminators that they make for hosts. */
 const HOSTED_BINDINGS: readonly string[] = ['edge', 'tunnel']
 
-const MAX_INSTANCE_ID_LENGTH = 4_096
 const MAX_SECRET_BYTES = 4_096
-const MAX_PEER_DATA_BYTES = 16 * 1024
 
 // Far more than a host has connections. The directory does not count what is in the same commit, so a few more may come about.
 const MAX_TERMINATORS_OF_SESSION = 1_000
@@ -221,12 +220,10 @@ async function writeOrRefuse<T>(context: Context, body: (tx: WriteContext) => Pr
 function requireValid({ id, cost, instanceId, instanceSecret, peerData }: HostedTerminator): void {
   if (!ID.test(id)) throw new RequestRefusedError('other', 'the address is not one that routers choose')
   requireValidCost(cost)
-  let peerDataBytes = 0
-  for (const [, value] of peerData) peerDataBytes += value.length
   const isTooLong =
     instanceId.length > MAX_INSTANCE_ID_LENGTH ||
     instanceSecret.length > MAX_SECRET_BYTES ||
-    peerDataBytes > MAX_PEER_DATA_BYTES
+    isPeerDataTooLong(peerData)
   if (isTooLong) throw new RequestRefusedError('other', 'the instance id, its secret or the peer data are too long')
 }
 
