@@ -8,6 +8,7 @@ import {
   links,
   listOf,
   objectOf,
+  orNull,
   requiredObject,
   text,
   whole,
@@ -207,7 +208,7 @@ function toDataSchema(returns: Returns): JsonSchema {
       return toRecordSchema(returns)
     case 'list': {
       const records = listOf(toRecordSchema(returns))
-      return returns.under === undefined ? records : requiredObject({ [returns.under]: records })
+      return returns.under === undefined ? records : requiredObject({ [returns.under]: orNull(records) })
     }
   }
 }

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TotpWords } from '../../src/authentication/sessions/api-session-behavior.ts'
 import type { BodyTolerance } from '../../src/definitions/schema/bodies.ts'
+import type { JsonForm } from '../../src/definitions/schema/json-forms.ts'
 import type { ControllerError } from '../../src/foundation/errors.ts'
 import { isUuid } from '../../src/foundation/ids.ts'
 import { version } from '../../src/foundation/version.ts'
@@ -53,6 +54,9 @@ export const TOTP_QUERY_WORDS = {
   native: { provider: 'native', format: 'numeric' },
   openziti: { provider: 'ziti', format: 'alphaNumeric' },
 } as const satisfies Record<Dialect, TotpWords>
+
+/** The form of JSON that each dialect has. */
+export const JSON_FORMS = { native: 'documented', openziti: 'compatible' } as const satisfies Record<Dialect, JsonForm>
 
 /** The statuses that OpenZiti clients expect, by error code, if they differ from those of the documents. */
 const OPENZITI_STATUSES: Readonly<Record<string, number>> = { MFA_INVALID_TOKEN: 400 }

@@ -20,6 +20,7 @@ import { type Presentation, renderList, renderRecords, renderRows } from '../../
 import { RawJson, toJsonText } from '../../src/storage/records/raw-json.ts'
 import type { CachedRecord } from '../../src/storage/records/render-records.ts'
 import type { Call } from '../operations/operation.ts'
+import { JSON_FORMS } from '../requests/dialects.ts'
 import { listParameters } from '../requests/query.ts'
 import { getListSource } from './list-source.ts'
 import { streamList } from './list-stream.ts'
@@ -45,8 +46,9 @@ export function respondWithRecord(
   id = '',
   options: ShowOptions = {},
 ): Awaitable<Response> {
+  const form = JSON_FORMS[call.dialect]
   const record = whenReady(options.presentation?.(call, false), (presentation) =>
-    renderRecord(call.controller, call.context, resource, id, presentation),
+    renderRecord(call.controller, call.context, resource, id, { ...presentation, form }),
   )
   return whenReady(record, (json) => dataResponse(json))
 }
@@ -83,7 +85,7 @@ export function respondWithList(
   const { returns } = call.operation
   const only = returns.kind === 'list' ? returns.only : undefined
   return whenReady(options.presentation?.(call, true), (own) => {
-    const presentation = only ? { ...own, only } : own
+    const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect] }
     const respond = plan.limit === 'none' ? streamAll : respondWithPage
     return respond(call, { resource, plan, restrictions, source }, presentation)
   })

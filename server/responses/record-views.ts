@@ -8,6 +8,7 @@ import { compileRecordPlan, type Reference } from '../../src/definitions/model/r
 import { compileRecordSchema } from '../../src/definitions/model/record-schema.ts'
 import type { AnyResource, AnyRow } from '../../src/definitions/resources/define.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
+import { toForm } from '../../src/definitions/schema/json-forms.ts'
 import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import { notFoundError } from '../../src/foundation/errors.ts'
 import { SetMap } from '../../src/policy/set-map.ts'
@@ -84,7 +85,7 @@ export class CompiledView<Item> {
       const members = this.#plan.members.map((write) => write(row, references)).join('')
       const computed = view.computeFields?.(item, controller, show) ?? {}
       const tail = renderComputedFields(this.#plan.computed, computed)
-      return `{"_links":${this.#plan.links(row)}${members}${tail}}`
+      return toForm(`{"_links":${this.#plan.links(row)}${members}${tail}}`, 'documented')
     })
   }
 

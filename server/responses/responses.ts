@@ -1,5 +1,6 @@
 // The responses of operations: the envelope of the APIs, and the few responses without it.
 import type { Readable } from 'node:stream'
+import { EMPTY_OR_NULL, type JsonForm, toForm } from '../../src/definitions/schema/json-forms.ts'
 import type { Window } from '../../src/storage/lists/lists.ts'
 import { toJsonText } from '../../src/storage/records/raw-json.ts'
 import { type BodyParts, toBody } from './large-bodies.ts'
@@ -65,8 +66,10 @@ export function listUnder(
   records: readonly string[],
   page: Window,
   filterableFields: readonly string[],
+  form: JsonForm,
 ): Response {
-  const body = `{"data":{"${member}":[${records.join(',')}]},${renderListMeta(page, filterableFields)}}\n`
+  const list = records.length === 0 ? toForm(EMPTY_OR_NULL, form) : `[${records.join(',')}]`
+  const body = `{"data":{"${member}":${list}},${renderListMeta(page, filterableFields)}}\n`
   return { status: 200, contentType: JSON_TYPE, body }
 }
 

@@ -4,6 +4,7 @@ import { findRoleBearerOfSession } from '../access/role-bearers.ts'
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
 import type { ComputedInput } from '../definitions/resources/define.ts'
 import type { sessions } from '../definitions/resources/sessions.ts'
+import { EMPTY_OR_NULL } from '../definitions/schema/json-forms.ts'
 import type { Awaitable } from '../foundation/awaitable.ts'
 import type { UsableRouters } from '../network/routers/usable-routers.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
@@ -63,6 +64,7 @@ export class SessionBehavior implements Behavior<typeof sessions> {
   }
 
   #renderRouters(identity: RoleBearer, serviceId: string): RawJson {
-    return new RawJson(this.#usableRouters.render(identity, serviceId))
+    const text = this.#usableRouters.render(identity, serviceId)
+    return new RawJson(text === '[]' ? EMPTY_OR_NULL : text)
   }
 }

@@ -196,7 +196,7 @@ describe('a list of services', () => {
 
 describe('a rendered list', () => {
   const context = undefined as unknown as ReadContext
-  const form = { limit: 10, offset: 0, configTypes: [] }
+  const form = { limit: 10, offset: 0, configTypes: [], form: 'documented' as const }
   const client = (id: string) => ({
     apiSession: { id: `session ${id}`, createdAt: 0 },
     viewer: { identity: { id, attributes: ['staff'] }, isAdmin: false },

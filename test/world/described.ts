@@ -70,7 +70,11 @@ function noteContradictions(request: ServedRequest, reply: ServedReply, bytes: B
   const matches = operation && api ? differences(api, operation.id, reply.statusCode, contentType, text) : []
   if (operation && api && contentType === 'application/json') {
     const path = operation.path.replace(/:(\w+)/g, '{$1}')
-    const fromContract = contractDifferences(api, operation.method, path, reply.statusCode, JSON.parse(text))
+    const fromContract = contractDifferences(
+      api,
+      { method: operation.method, path, status: reply.statusCode, dialect: request.state?.dialect ?? 'native' },
+      JSON.parse(text),
+    )
     matches.push(...fromContract.map((difference) => `the public contract: ${difference}`))
   }
   const sentence = `${request.method} ${request.url} returned ${reply.statusCode}`

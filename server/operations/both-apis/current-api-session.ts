@@ -7,9 +7,9 @@ import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import type { Context } from '../../../src/storage/context.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
-import { renderEntity } from '../../../src/storage/records/presentation.ts'
+import { type Presentation, renderEntity } from '../../../src/storage/records/presentation.ts'
 import type { RawJson } from '../../../src/storage/records/raw-json.ts'
-import { TOTP_QUERY_WORDS } from '../../requests/dialects.ts'
+import { JSON_FORMS, TOTP_QUERY_WORDS } from '../../requests/dialects.ts'
 import { renderRecord } from '../../responses/record-responses.ts'
 import { dataResponse, emptyResponse } from '../../responses/responses.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
@@ -34,7 +34,7 @@ export function renderOwnApiSession(
   dialect: Call['dialect'],
   externalTokens: readonly VerifiedToken[] = [],
 ): Awaitable<RawJson> {
-  return renderRecord(controller, context, apiSessions, id, { view: toOwnView(dialect, externalTokens) })
+  return renderRecord(controller, context, apiSessions, id, presentOwn(dialect, externalTokens))
 }
 
 /** The same from the values of a session that has just been stored. */
@@ -45,11 +45,12 @@ export function renderNewApiSession(
   dialect: Call['dialect'],
   externalTokens: readonly VerifiedToken[],
 ): Promise<RawJson> {
-  return renderEntity(records, context, apiSessions, apiSession, { view: toOwnView(dialect, externalTokens) })
+  return renderEntity(records, context, apiSessions, apiSession, presentOwn(dialect, externalTokens))
 }
 
-function toOwnView(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): ApiSessionView {
-  return { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens, isOwn: true }
+function presentOwn(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): Presentation {
+  const view: ApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens, isOwn: true }
+  return { view, form: JSON_FORMS[dialect] }
 }
 
 const BOTH = ['client', 'management'] as const

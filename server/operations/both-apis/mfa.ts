@@ -13,6 +13,7 @@ import { identities } from '../../../src/definitions/resources/identities.ts'
 import { mfaEnrollments } from '../../../src/definitions/resources/mfa-enrollments.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { get } from '../../../src/storage/entities/entities.ts'
+import { JSON_FORMS } from '../../requests/dialects.ts'
 import { renderRecord } from '../../responses/record-responses.ts'
 import { dataResponse, emptyResponse, rawResponse } from '../../responses/responses.ts'
 import { type AnyOperation, type BodyReader, type Call, defineOperation, readFieldsBody } from '../operation.ts'
@@ -64,9 +65,9 @@ const UNVERIFIED_LINKS = {
 } as const
 const VERIFIED_LINKS = { ...LINKS, 'recovery-codes': { href: './current-identity/mfa/recovery-codes' } } as const
 
-async function respondWithMfa({ controller, context }: Call, id: string, view: MfaView, links: object) {
+async function respondWithMfa({ controller, context, dialect }: Call, id: string, view: MfaView, links: object) {
   const only = view === 'recovery-codes' ? { only: ['recoveryCodes'] } : {}
-  const presentation = { view, links: () => JSON.stringify(links), ...only }
+  const presentation = { view, links: () => JSON.stringify(links), form: JSON_FORMS[dialect], ...only }
   return dataResponse(await renderRecord(controller, context, mfaEnrollments, id, presentation))
 }
 

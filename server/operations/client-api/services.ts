@@ -14,6 +14,7 @@ import type { Context } from '../../../src/storage/context.ts'
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { type Presentation, renderRecords } from '../../../src/storage/records/presentation.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
+import { JSON_FORMS } from '../../requests/dialects.ts'
 import { listParameters, listQuery, roleQuery } from '../../requests/query.ts'
 import { BodyParts } from '../../responses/large-bodies.ts'
 import { getListSource } from '../../responses/list-source.ts'
@@ -53,7 +54,7 @@ async function assertVisible({ controller, context }: Call, { identity, isAdmin 
 }
 
 async function listServiceRouters(call: Call): Promise<Response> {
-  const { controller, context, params, headers } = call
+  const { controller, context, params, headers, dialect } = call
   const { id = '' } = params
   const viewer = await getViewer(controller.auth.apiSessions, context)
   await assertVisible(call, viewer, id)
@@ -64,8 +65,9 @@ async function listServiceRouters(call: Call): Promise<Response> {
   const source = getListSource(call.operation, edgeRouters)
   const ids = controller.routers.usable.listIds(viewer.identity, id)
   const { page, records } = await fetchPageOfIds(controller, context, { resource: edgeRouters, plan, source }, ids)
-  const texts = await renderRecords(controller.records, context, edgeRouters, records, { only: ROUTER_MEMBERS })
-  return listUnder('edgeRouters', texts, page, source.filterableFields)
+  const form = JSON_FORMS[dialect]
+  const texts = await renderRecords(controller.records, context, edgeRouters, records, { only: ROUTER_MEMBERS, form })
+  return listUnder('edgeRouters', texts, page, source.filterableFields, form)
 }
 
 /** Requires that the token belongs to a session of the caller's API session for the service. */
@@ -83,7 +85,7 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
 
 /** Lists the services of the caller, as `ServiceLists` holds them if it can. */
 function listServices(call: Call, viewer: Viewer): Awaitable<Response> {
-  const { controller, context, query } = call
+  const { controller, context, query, dialect } = call
   const { apiSessionId } = viewer
   const apiSession = apiSessionId === undefined ? undefined : controller.auth.apiSessions.get(apiSessionId)
   const window = readWindow(query)
@@ -95,7 +97,8 @@ function listServices(call: Call, viewer: Viewer): Awaitable<Response> {
       // A list with a limit is not a stream.
       return body instanceof Buffer ? body : Buffer.from(body as string)
     }
-    const body = controller.serviceLists.find(context, { apiSession, viewer }, { ...window, configTypes }, render)
+    const shape = { ...window, configTypes, form: JSON_FORMS[dialect] }
+    const body = controller.serviceLists.find(context, { apiSession, viewer }, shape, render)
     return whenReady(body, (bytes) => rawResponse('application/json', bytes))
   })
 }

@@ -1,8 +1,11 @@
 // The care for the data of a running controller: checks, repairs and snapshots.
 import { basename } from 'node:path'
-import { flag, listOf, requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
+import { EMPTY_OR_NULL, toForm } from '../../../src/definitions/schema/json-forms.ts'
+import { flag, listOf, orNull, requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import type { IntegrityReport } from '../../../src/operations/integrity/data-integrity.ts'
+import { RawJson } from '../../../src/storage/records/raw-json.ts'
+import { JSON_FORMS } from '../../requests/dialects.ts'
 import { acceptedResponse, allResultsResponse, emptyResponse } from '../../responses/responses.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 
@@ -17,7 +20,7 @@ const statusSchema = requiredObject({
   fixingErrors: { ...flag, description: 'Whether the run repairs what it finds.' },
   inProgress: flag,
   tooManyErrors: { ...flag, description: 'Whether there are more defects than the results show.' },
-  results: listOf(requiredObject({ description: text, fixed: flag })),
+  results: orNull(listOf(requiredObject({ description: text, fixed: flag }))),
 })
 
 export const databaseOperations: readonly AnyOperation[] = [
@@ -50,9 +53,11 @@ export const databaseOperations: readonly AnyOperation[] = [
     summary: 'Shows the state and the results of the last check of the data.',
     access: READ,
     returns: { kind: 'data', schema: statusSchema, isPage: true },
-    run({ controller }) {
+    run({ controller, dialect }) {
       const { report } = controller.integrity
-      return allResultsResponse(toStatus(report), report.results.length)
+      const { length } = report.results
+      const results = length === 0 ? new RawJson(toForm(EMPTY_OR_NULL, JSON_FORMS[dialect])) : report.results
+      return allResultsResponse({ ...toStatus(report), results }, length)
     },
   }),
   defineOperation({

@@ -3,7 +3,16 @@
 import type { Controller } from '../../../src/controller.ts'
 import type { Reference } from '../../../src/definitions/model/record-plan.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
-import { entityReference, flag, listOf, objectOf, text, whole } from '../../../src/definitions/schema/json-schema.ts'
+import { EMPTY_OR_NULL, type JsonForm, toForm } from '../../../src/definitions/schema/json-forms.ts'
+import {
+  entityReference,
+  flag,
+  listOf,
+  objectOf,
+  orNull,
+  text,
+  whole,
+} from '../../../src/definitions/schema/json-schema.ts'
 import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import type { RoleBearer } from '../../../src/policy/role-selector.ts'
@@ -12,6 +21,7 @@ import { prepareRead } from '../../../src/storage/prepared-queries.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
 import { renderReference } from '../../../src/storage/records/reference-cache.ts'
 import { renderReferenceTo } from '../../../src/storage/records/render-records.ts'
+import { JSON_FORMS } from '../../requests/dialects.ts'
 import { dataResponse, type Response } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 
@@ -24,7 +34,7 @@ const advice = objectOf({
   isBindAllowed: flag,
   identityRouterCount: whole,
   serviceRouterCount: whole,
-  commonRouters: listOf(objectOf({ ...entityReference.properties, isOnline: flag })),
+  commonRouters: orNull(listOf(objectOf({ ...entityReference.properties, isOnline: flag }))),
 })
 
 export const policyAdviceOperations: readonly AnyOperation[] = [
@@ -38,12 +48,12 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: advice },
     // Without a promise if the references are cached.
-    run: ({ controller, context, params: { id = '', serviceId = '' } }) =>
+    run: ({ controller, context, dialect, params: { id = '', serviceId = '' } }) =>
       whenReady(findIdentity(controller, context, id), (identity) => {
         if (!identity) throw notFoundError('identity', id)
         return whenReady(findReference(controller, context, 'services', serviceId), (service) => {
           if (!service) throw notFoundError('service', serviceId)
-          return respondWithAdvice(controller, context, identity, { serviceId, service })
+          return respondWithAdvice(controller, context, identity, { serviceId, service, form: JSON_FORMS[dialect] })
         })
       }),
   }),
@@ -76,12 +86,12 @@ function respondWithAdvice(
   controller: Controller,
   context: Context,
   identity: AdvisedIdentity,
-  { serviceId, service }: { readonly serviceId: string; readonly service: RawJson },
+  { serviceId, service, form }: { readonly serviceId: string; readonly service: RawJson; readonly form: JsonForm },
 ): Awaitable<Response> {
   const { index } = controller.access
   const granting = index.filterGrantingService(index.findServicePolicies(identity), serviceId)
   const { identityCount, serviceCount, commonIds } = index.compareRouters(identity, serviceId)
-  return whenReady(listRouterReferences(controller, context, commonIds), (commonRouters) =>
+  return whenReady(listRouterReferences(controller, context, commonIds, form), (commonRouters) =>
     dataResponse({
       identityId: identity.id,
       identity: identity.reference,
@@ -109,7 +119,12 @@ function findReference(
 }
 
 /** References to edge routers, as one JSON array, with the state of each. */
-function listRouterReferences(controller: Controller, { db }: Context, ids: readonly string[]): Awaitable<RawJson> {
+function listRouterReferences(
+  controller: Controller,
+  { db }: Context,
+  ids: readonly string[],
+  form: JsonForm,
+): Awaitable<RawJson> {
   return whenReady(controller.records.references.find(db, 'edge-routers', ids), (references) => {
     const texts: string[] = []
     for (const id of ids) {
@@ -117,7 +132,7 @@ function listRouterReferences(controller: Controller, { db }: Context, ids: read
       const isOnline = controller.routers.network.findRouter(id) !== undefined
       if (reference) texts.push(renderState(reference, isOnline))
     }
-    return new RawJson(`[${texts.join(',')}]`)
+    return new RawJson(texts.length === 0 ? toForm(EMPTY_OR_NULL, form) : `[${texts.join(',')}]`)
   })
 }
 

@@ -3,6 +3,7 @@
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import { postureChecks } from '../../definitions/resources/posture-checks.ts'
+import { EMPTY_OR_NULL } from '../../definitions/schema/json-forms.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import {
@@ -80,6 +81,7 @@ function renderQuerySet(
 }
 
 const { links: linksOf } = getCompiledResource(postureChecks.plural).recordPlan
+const NO_PROCESSES = new RawJson(EMPTY_OR_NULL)
 const renderProcess = ({ osType, path }: RequiredProcess) => ({ osType, path })
 
 interface QueryForm {
@@ -104,7 +106,7 @@ function renderQuery(
       isPassing: evidence === 'passing',
       ...renderTimeout(check, evaluation, form),
       ...(check.typeId === 'PROCESS' ? { process: renderProcess(check.process) } : {}),
-      processes: check.typeId === 'PROCESS_MULTI' ? check.processes.map(renderProcess) : [],
+      processes: check.typeId === 'PROCESS_MULTI' ? check.processes.map(renderProcess) : NO_PROCESSES,
     }),
   )
 }

@@ -1,5 +1,6 @@
 // Lists of services as clients receive them, rendered once for all API sessions that are shown the same.
 import { LRUCache } from 'lru-cache'
+import type { JsonForm } from '../../definitions/schema/json-forms.ts'
 import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'
 import type { ReadContext } from '../../storage/context.ts'
 import type { Access } from '../access.ts'
@@ -13,12 +14,13 @@ export interface ListingClient {
   readonly viewer: Viewer
 }
 
-/** The part of the services that a list shows, without filter and order of its own. */
-export interface ListForm {
+/** Which part of the services a list shows, without filter and order of its own, and in which form. */
+export interface ListShape {
   readonly limit: number
   readonly offset: number
   /** Ids of config types. */
   readonly configTypes: readonly string[]
+  readonly form: JsonForm
 }
 
 // About 1,000 lists of 20 services.
@@ -33,7 +35,7 @@ interface Collaborators {
 }
 
 /**
- * A list is found by the digest of what it shows (`ServiceDigests`), and by its form. Nothing invalidates it: other services have
+ * A list is found by the digest of what it shows (`ServiceDigests`), and by its shape. Nothing invalidates it: other services have
  * another digest. What the digest is computed from, for each member of a list:
  *
  * - which services, `totalCount`: the policies that grant the identity a service (policy index)
@@ -61,9 +63,14 @@ export class ServiceLists {
   }
 
   /** Returns the body of a list; `render` renders it if it is not cached. */
-  find(context: ReadContext, client: ListingClient, form: ListForm, render: () => Promise<Buffer>): Awaitable<Buffer> {
+  find(
+    context: ReadContext,
+    client: ListingClient,
+    shape: ListShape,
+    render: () => Promise<Buffer>,
+  ): Awaitable<Buffer> {
     return whenReady(this.#changes.compare(context, client.apiSession, client.viewer), (services) => {
-      const key = services.isExact ? toKey(services, form) : undefined
+      const key = services.isExact ? toKey(services, shape) : undefined
       const cached = key === undefined ? undefined : this.#bodies.get(key)
       return cached ?? this.#render(client, services.stamp, key, render)
     })
@@ -83,6 +90,6 @@ export class ServiceLists {
   }
 }
 
-function toKey({ digest }: ShownServices, { limit, offset, configTypes }: ListForm): string {
-  return `${digest} ${limit} ${offset} ${configTypes.join()}`
+function toKey({ digest }: ShownServices, { limit, offset, configTypes, form }: ListShape): string {
+  return `${digest} ${form} ${limit} ${offset} ${configTypes.join()}`
 }

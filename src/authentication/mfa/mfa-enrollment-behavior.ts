@@ -2,12 +2,16 @@
 
 import type { ComputedInput } from '../../definitions/resources/define.ts'
 import type { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
+import { EMPTY_OR_NULL } from '../../definitions/schema/json-forms.ts'
 import type { Behavior } from '../../storage/behavior.ts'
 import type { ReadContext } from '../../storage/context.ts'
+import { RawJson } from '../../storage/records/raw-json.ts'
 import type { EncryptedMfa, MfaSecrets } from './mfa-secrets.ts'
 
 /** What the owner is shown: what is needed to verify an enrollment that is not verified, or the recovery codes. */
 export type MfaView = 'setup' | 'recovery-codes'
+
+const NO_CODES = new RawJson(EMPTY_OR_NULL)
 
 export class MfaEnrollmentBehavior implements Behavior<typeof mfaEnrollments> {
   readonly #secrets: MfaSecrets
@@ -29,7 +33,7 @@ export class MfaEnrollmentBehavior implements Behavior<typeof mfaEnrollments> {
   async #revealSecrets({ db }: ReadContext, row: ComputedInput, view: MfaView | undefined) {
     const enrollment = row as unknown as EncryptedMfa
     if (view === 'recovery-codes') return { recoveryCodes: this.#secrets.decryptRecoveryCodes(enrollment) }
-    if (view !== 'setup' || row.isVerified === 1) return { recoveryCodes: [] }
+    if (view !== 'setup' || row.isVerified === 1) return { recoveryCodes: NO_CODES }
     const query = db
       .selectFrom('identities')
       .select('name')

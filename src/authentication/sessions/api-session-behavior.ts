@@ -2,6 +2,7 @@
 
 import type { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { ComputedInput } from '../../definitions/resources/define.ts'
+import { EMPTY_OR_NULL, inBothForms } from '../../definitions/schema/json-forms.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { Behavior } from '../../storage/behavior.ts'
 import type { ReadContext } from '../../storage/context.ts'
@@ -61,7 +62,7 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     const lastActivityAt = session?.lastActivityAt ?? (row.lastActivityAt as number)
     const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')
     return {
-      token: isOwn || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : null,
+      token: isOwn || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : HIDDEN_TOKEN,
       isMfaRequired: row.owesTotp === 1 || policy?.secondary.requireTotp === true,
       authQueries: view && session && policy ? this.#listAuthQueries(session, policy, view, now) : NO_QUERIES,
       cachedLastActivityAt: renderTime(lastActivityAt),
@@ -89,6 +90,9 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
 }
 
 const NO_QUERIES = new RawJson('[]')
+const NO_SCOPES = new RawJson(EMPTY_OR_NULL)
+/** In place of the token of another session, which compatible clients know as text. */
+const HIDDEN_TOKEN = new RawJson(inBothForms('null', '""'))
 
 /** A time as JSON text, which needs no escapes: each poll shows two new ones. */
 function renderTime(at: Instant): RawJson {
@@ -103,7 +107,7 @@ function isCallersOwn({ caller }: ReadContext, { id }: ComputedInput): boolean {
 /** The query for a code of the controller's own second factor, in the form in which clients look for it. */
 function totpQuery({ provider, format }: TotpWords): object {
   const request = { httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
-  return { typeId: 'MFA', provider, format, ...request, scopes: [] }
+  return { typeId: 'MFA', provider, format, ...request, scopes: NO_SCOPES }
 }
 
 /** The query for a token of an external signer; what the signer does not tell clients is absent. */
@@ -115,6 +119,6 @@ function signerQuery(id: string, signer: Signer | undefined): object {
     id,
     ...(externalAuthUrl ? { httpUrl: externalAuthUrl } : {}),
     ...(clientId ? { clientId } : {}),
-    scopes: scopes ?? [],
+    scopes: scopes && scopes.length > 0 ? scopes : NO_SCOPES,
   }
 }

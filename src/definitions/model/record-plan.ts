@@ -1,6 +1,6 @@
 // How the records of a resource are written as JSON, compiled from its fields: declared members only.
 import type { AnyResource, AnyRow } from '../resources/define.ts'
-import type { AnyField, Fields, ReferenceOptions } from '../schema/fields.ts'
+import { type AnyField, type Fields, type ReferenceOptions, renderMember, renderMembers } from '../schema/fields.ts'
 import { buildLinkWriter, type LinkWriter } from './links.ts'
 
 /** How one record shows another. */
@@ -16,7 +16,7 @@ export type ReferencesById = ReadonlyMap<string, ReadonlyMap<string, Reference>>
 /** How the records of a resource are written. */
 export interface RecordPlan {
   readonly links: LinkWriter
-  /** The members that follow from stored fields, each with a comma before it, or empty text if it is left out. */
+  /** The members that follow from stored fields, as marked text (`JsonForm`), each with a comma before it, or empty if left out. */
   readonly members: readonly MemberWriter[]
   readonly targets: readonly ReferencedResource[]
   /** The members that are computed from other tables. */
@@ -72,13 +72,8 @@ export function compileRecordPlan(resource: AnyResource): RecordPlan {
 }
 
 function compileFieldMember(name: string, field: AnyField): MemberWriter {
-  const { kind, options } = field
   const key = toKey(name)
-  const absent = options.omitNull ? '' : `${key}null`
-  return (row) => {
-    const value = row[name]
-    return value === null || value === undefined ? absent : key + kind.toJson(value)
-  }
+  return (row) => renderMember(key, field, row[name])
 }
 
 function compileReferenceMember(
@@ -118,17 +113,13 @@ function compileVariantMembers(variants: Readonly<Record<string, Fields>>): Memb
   const shownFields = new Map(
     Object.entries(variants).map(([typeId, fields]) => [
       typeId,
-      Object.entries(fields).filter(([, { options }]) => !options.secret && options.access !== 'internal'),
+      Object.fromEntries(
+        Object.entries(fields).filter(([, { options }]) => !options.secret && options.access !== 'internal'),
+      ),
     ]),
   )
-  return (row) => {
-    const details = JSON.parse(row.details as string) as Record<string, unknown>
-    let text = ''
-    for (const [name, { kind, options }] of shownFields.get(row.typeId as string) ?? []) {
-      const value = details[name]
-      if (value === undefined || (value === null && options.omitNull)) continue
-      text += `,"${name}":${value === null ? 'null' : kind.toJson(kind.encode(value))}`
-    }
-    return text
-  }
+  return (row) =>
+    renderMembers(shownFields.get(row.typeId as string) ?? {}, JSON.parse(row.details as string) as ObjectValue)
 }
+
+type ObjectValue = Readonly<Record<string, unknown>>

@@ -44,7 +44,7 @@ function compileCommonSchema(resource: AnyResource, only?: readonly string[]): J
     if (kind.reference?.as && kind.name === 'reference') {
       const schema = kind.reference.withUrlName ? referenceWithUrlName : entityReference
       named[kind.reference.as] = isNullable({ kind, options }) ? { ...schema, nullable: true } : schema
-      if (!options.omitNull) required.add(kind.reference.as)
+      if (isAlwaysShown({ kind, options })) required.add(kind.reference.as)
     }
     if (kind.roles) {
       named[`${name}Display`] = listOf(roleDisplay)
@@ -67,7 +67,7 @@ export function compileFieldsSchema(fields: Fields): JsonSchema {
   return {
     type: 'object',
     properties: Object.fromEntries(shownFields.map(([name, field]) => [name, compileFieldSchema(field)])),
-    required: shownFields.filter(([, { options }]) => !options.omitNull).map(([name]) => name),
+    required: shownFields.filter(([, field]) => isAlwaysShown(field)).map(([name]) => name),
   }
 }
 
@@ -75,8 +75,12 @@ function isShown({ options }: AnyField): boolean {
   return options.access !== 'internal' && !options.secret
 }
 
+function isAlwaysShown({ options }: AnyField): boolean {
+  return !options.omitNull && options.compatibleEmpty !== 'absent'
+}
+
 function isNullable({ options }: AnyField): boolean {
-  return options.nullable === true && !options.omitNull
+  return (options.nullable === true && !options.omitNull) || options.compatibleEmpty === 'null'
 }
 
 function compileFieldSchema(field: AnyField): JsonSchema {

@@ -1,6 +1,6 @@
 // Who is signed in: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
-import { listOf, objectOf, text, uuid, whole } from '../schema/json-schema.ts'
+import { listOf, objectOf, orNull, text, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** A factor that a session still owes. */
@@ -14,7 +14,7 @@ const authQuery = objectOf({
   minLength: whole,
   maxLength: whole,
   clientId: text,
-  scopes: listOf(text),
+  scopes: orNull(listOf(text)),
 })
 
 export const apiSessions = defineResource({
@@ -54,7 +54,7 @@ export const apiSessions = defineResource({
     lastActivityAt: f.time({ access: 'read', filter: true }),
   },
   computed: {
-    token: { ...uuid, nullable: true },
+    token: { ...text, nullable: true, description: 'Shown to the session itself; null, or empty text, to others.' },
     isMfaRequired: { type: 'boolean' },
     authQueries: listOf(authQuery),
     cachedLastActivityAt: { type: 'string', format: 'date-time' },

@@ -48,6 +48,7 @@ export const cas = defineResource({
       summary: 'Whether every certificate of this authority can make an identity for itself.',
     }),
     identityRoles: f.futureRoleAttributes({
+      compatibleEmpty: 'null',
       required: true,
       commandDefault: [],
       summary: 'The role attributes of identities that enroll by themselves.',

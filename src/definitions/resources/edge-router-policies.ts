@@ -10,8 +10,8 @@ export const edgeRouterPolicies = defineResource({
   fields: {
     name: f.name(),
     semantic,
-    edgeRouterRoles: f.roles('edge-routers', { summary: 'The edge routers they may use.' }),
-    identityRoles: f.roles('identities', { summary: 'The identities that may.' }),
+    edgeRouterRoles: f.roles('edge-routers', { compatibleEmpty: 'null', summary: 'The edge routers they may use.' }),
+    identityRoles: f.roles('identities', { compatibleEmpty: 'null', summary: 'The identities that may.' }),
     isSystem: f.bool({
       access: 'read',
       filter: true,

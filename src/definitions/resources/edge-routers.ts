@@ -2,7 +2,7 @@
 import { f } from '../schema/fields.ts'
 import { flag, objectOf, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
-import { routerEnrollmentMembers, routerFields, routerInputs, routerName } from './routers.ts'
+import { fingerprintOptions, routerEnrollmentMembers, routerFields, routerInputs, routerName } from './routers.ts'
 
 export const edgeRouters = defineResource({
   name: 'edge-router',
@@ -13,8 +13,10 @@ export const edgeRouters = defineResource({
     ...routerFields,
     name: f.name({ ...routerName, acceptsNull: 'patch' }),
     isEdge: f.bool({ access: 'internal', default: true }),
+    fingerprint: f.text({ ...fingerprintOptions, compatibleEmpty: 'absent' }),
     roleAttributes: f.roleAttributes({
       acceptsNull: true,
+      compatibleEmpty: 'null',
       summary: 'Attributes by which policies find this edge router.',
     }),
     isTunnelerEnabled: f.bool({

@@ -48,6 +48,7 @@ export const enrollments = defineResource({
       access: 'create',
       nullable: true,
       acceptsNull: true,
+      compatibleEmpty: 'absent',
       ...newUsername,
       summary: 'Of the method updb: the username that gets a password.',
     }),

@@ -108,7 +108,11 @@ export const externalJwtSigners = defineResource({
       format: 'url',
       summary: 'Where clients get a token.',
     }),
-    scopes: f.strings({ acceptsNull: true, summary: 'The OpenID scopes that clients request.' }),
+    scopes: f.strings({
+      acceptsNull: true,
+      compatibleEmpty: 'null',
+      summary: 'The OpenID scopes that clients request.',
+    }),
     commonName: f.text({ access: 'read', filter: true }),
     fingerprint: f.text({ access: 'read', nullable: true, unique: true, filter: true }),
     notBefore: f.time({ access: 'read', default: NO_DATE, filter: true }),

@@ -63,6 +63,7 @@ export const identities = defineResource({
     }),
     roleAttributes: f.roleAttributes({
       acceptsNull: true,
+      compatibleEmpty: 'null',
       summary: 'Attributes by which policies find this identity.',
     }),
     appData: f.tags({ summary: 'Key-value pairs handed to the applications that sign in.' }),

@@ -1,6 +1,6 @@
 // The second factor of an identity: the secret that it shares with an authenticator app, and its recovery codes.
 import { f } from '../schema/fields.ts'
-import { listOf, text, typed } from '../schema/json-schema.ts'
+import { listOf, orNull, text, typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** Steps of a time-based code since 1970, up to the largest exact integer. */
@@ -35,7 +35,7 @@ export const mfaEnrollments = defineResource({
     knownSources: f.json(typed<readonly string[]>({ type: 'array' }), { access: 'internal', default: [] }),
   },
   // Shown to the owner alone, by the operations that ask for it.
-  computed: { provisioningUrl: text, recoveryCodes: listOf(text) },
+  computed: { provisioningUrl: text, recoveryCodes: orNull(listOf(text)) },
   computedFrom: ['identityId', 'isVerified', 'encryptedSecret', 'encryptedRecoveryCodes'],
   // Made and ended by operations of the identity, and ended by administrators.
   verbs: [],

@@ -1,6 +1,7 @@
 // What a machine must prove about itself before a service policy lets its identity dial or bind.
 import { type Fields, f, type Objection, toSortedSet } from '../schema/fields.ts'
 import { isHexadecimal, toHexDigits } from '../schema/hexadecimal.ts'
+import { EMPTY_OR_NULL } from '../schema/json-forms.ts'
 import { typed } from '../schema/json-schema.ts'
 import { COUNT, INT32 } from '../schema/ranges.ts'
 import { isVersionRange } from '../schema/version-ranges.ts'
@@ -76,6 +77,8 @@ const variants = {
           systems.map(({ type, versions }) => ({ type, versions: toSortedSet(versions ?? []) })),
           ({ type }) => type,
         ),
+      // Inside of a text, the quotation marks would be escaped.
+      toJson: (stored) => stored.replaceAll('"versions":[]', `"versions":${EMPTY_OR_NULL}`),
       summary:
         'The operating systems that pass, such as [{"type":"Windows","versions":[">=10.0.0 <11.0.0"]}]; without versions, any version passes.',
     }),
@@ -89,6 +92,7 @@ const variants = {
         }),
         path: f.text({ required: true, summary: 'The path of the program on that machine.' }),
         hashes: f.hexStrings({
+          compatibleEmpty: 'null',
           summary:
             'SHA-512 of the program, in hexadecimal: one of them must match. Without any, every program at the path passes.',
         }),

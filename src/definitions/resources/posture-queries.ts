@@ -1,5 +1,5 @@
 // What a service tells those who reach it of the posture checks in their way: for each policy, what it asks and whether it passes.
-import { flag, links, listOf, objectOf, text, time, whole } from '../schema/json-schema.ts'
+import { flag, links, listOf, objectOf, orNull, text, time, whole } from '../schema/json-schema.ts'
 import { operatingSystemTypes, postureChecks } from './posture-checks.ts'
 
 const process = objectOf({ osType: { type: 'string', enum: operatingSystemTypes }, path: text })
@@ -15,7 +15,7 @@ const query = objectOf({
   timeout: whole,
   timeoutRemaining: whole,
   process,
-  processes: listOf(process),
+  processes: orNull(listOf(process)),
 })
 
 export const postureQuerySet = objectOf({

@@ -39,6 +39,9 @@ export const interfaceList = typed<readonly RouterInterface[]>(
   ),
 )
 
+/** What routers have once they have enrolled. */
+export const fingerprintOptions = { access: 'read', nullable: true, filter: true } as const
+
 /** What every router is described by. */
 export const routerFields = {
   name: f.name(routerName),
@@ -56,7 +59,7 @@ export const routerFields = {
   }),
   disabled: f.bool({ acceptsNull: true, filter: true, summary: 'Whether the router is kept from connecting.' }),
   isVerified: f.bool({ access: 'read', filter: true, summary: 'Whether the router has enrolled.' }),
-  fingerprint: f.text({ access: 'read', nullable: true, filter: true }),
+  fingerprint: f.text(fingerprintOptions),
   unverifiedFingerprint: f.text({ access: 'read', nullable: true }),
   unverifiedCertPem: f.text({ access: 'read', nullable: true }),
   /** The certificate that the router had before it renewed it, until it connects with the new one. */

@@ -10,8 +10,11 @@ export const serviceEdgeRouterPolicies = defineResource({
   fields: {
     name: f.name(),
     semantic,
-    edgeRouterRoles: f.roles('edge-routers', { summary: 'The edge routers that may carry them.' }),
-    serviceRoles: f.roles('services', { summary: 'The services.' }),
+    edgeRouterRoles: f.roles('edge-routers', {
+      compatibleEmpty: 'null',
+      summary: 'The edge routers that may carry them.',
+    }),
+    serviceRoles: f.roles('services', { compatibleEmpty: 'null', summary: 'The services.' }),
   },
   links: ['edge-routers', 'services'],
   relations: {

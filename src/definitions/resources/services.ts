@@ -16,9 +16,13 @@ export const services = defineResource({
   summary: 'Something that identities reach over the network, by dialing it or by hosting it.',
   fields: {
     name: f.name(),
-    roleAttributes: f.roleAttributes({ summary: 'Attributes by which policies find this service.' }),
+    roleAttributes: f.roleAttributes({
+      compatibleEmpty: 'null',
+      summary: 'Attributes by which policies find this service.',
+    }),
     configs: f.references('configs', {
       filter: true,
+      compatibleEmpty: 'null',
       onDelete: 'restrict',
       unknownStatus: 404,
       maxItems: 500,

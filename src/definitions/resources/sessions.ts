@@ -1,6 +1,6 @@
 // What a client dials or hosts a service with: one record for each sign-in, service and type.
 import { f } from '../schema/fields.ts'
-import { entityReference, flag, listOf, objectOf, text, whole } from '../schema/json-schema.ts'
+import { entityReference, flag, listOf, objectOf, orNull, text, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 export const sessionTypes = ['Dial', 'Bind'] as const
@@ -41,7 +41,7 @@ export const sessions = defineResource({
     token: f.text({ access: 'read', unique: true, masked: true }),
   },
   computed: {
-    edgeRouters: listOf(usableRouter),
+    edgeRouters: orNull(listOf(usableRouter)),
     servicePolicies: listOf(entityReference),
   },
   computedFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],

@@ -1,4 +1,5 @@
 // The model of a field: its kind, which many fields share, and its own options.
+import { EMPTY_OR_NULL, inBothForms } from './json-forms.ts'
 import type { JsonSchema } from './json-schema.ts'
 
 /** The value of a column: booleans are 0 and 1, times are milliseconds, structured values are JSON text. */
@@ -44,6 +45,11 @@ export interface FieldOptions<V = unknown> {
   readonly masked?: boolean
   /** Responses omit it while it is null. */
   readonly omitNull?: boolean
+  /**
+   * How compatible clients know it while it is an empty set, or null: see `JsonForm`. `absent` leaves the member out, and `null` is
+   * null in place of an empty set.
+   */
+  readonly compatibleEmpty?: 'null' | 'absent'
   /** The member that carries it in request bodies; defaults to the field's own name. */
   readonly input?: string
   /** What a command sends, and reports, if a person omits a required field. */
@@ -148,20 +154,34 @@ export const rawJson = (stored: Stored) => stored as string
 export const toText = (value: unknown) => JSON.stringify(value)
 export const fromText = (stored: Stored) => JSON.parse(stored as string) as unknown
 
-/** Whether some member, at any depth, is omitted while it is null. */
-export function hasOmittableMembers(members: Fields): boolean {
+/** Whether some member, at any depth, is not always written as it is stored. */
+export function hasMembersToRender(members: Fields): boolean {
   return Object.values(members).some(
-    ({ kind, options }) => options.omitNull || (kind.members !== undefined && hasOmittableMembers(kind.members)),
+    ({ kind, options }) =>
+      options.omitNull || options.compatibleEmpty || (kind.members !== undefined && hasMembersToRender(kind.members)),
   )
 }
 
-/** Returns a structured value without the members that are omitted while they are null. */
-export function omitNullMembers(members: Fields, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const result: Record<string, unknown> = {}
-  for (const [name, { kind, options }] of Object.entries(members)) {
-    const member = value[name] ?? null
-    if (member === null && options.omitNull) continue
-    result[name] = kind.members && member !== null ? omitNullMembers(kind.members, member as typeof value) : member
+/** JSON text of the members of a structured value, marked where its forms differ; each with a comma before it. */
+export function renderMembers(members: Fields, value: Readonly<Record<string, unknown>>): string {
+  let text = ''
+  for (const [name, field] of Object.entries(members)) {
+    const member = value[name]
+    text += renderMember(
+      `,"${name}":`,
+      field,
+      member === undefined || member === null ? null : field.kind.encode(member),
+    )
   }
-  return result
+  return text
+}
+
+/** JSON text of one member from its column, marked where its forms differ. @param key a comma, its name and a colon */
+export function renderMember(key: string, { kind, options }: AnyField, stored: Stored | undefined): string {
+  const { omitNull, compatibleEmpty } = options
+  if (stored === null || stored === undefined) {
+    const absent = omitNull ? '' : `${key}null`
+    return compatibleEmpty === 'absent' ? inBothForms(absent, '') : absent
+  }
+  return compatibleEmpty === 'null' && stored === '[]' ? key + EMPTY_OR_NULL : key + kind.toJson(stored)
 }

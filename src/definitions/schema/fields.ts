@@ -7,14 +7,14 @@ import {
   type Fields,
   field,
   fromText,
-  hasOmittableMembers,
+  hasMembersToRender,
   type Kind,
   type Nullable,
   type Objection,
-  omitNullMembers,
   quoteString,
   type ReferenceOptions,
   rawJson,
+  renderMembers,
   toText,
 } from './field.ts'
 import type { Values } from './field-values.ts'
@@ -31,6 +31,8 @@ export {
   type Fields,
   type Objection,
   type ReferenceOptions,
+  renderMember,
+  renderMembers,
   toMemberName,
 } from './field.ts'
 export type { CreateInput, StoredValues, Values } from './field-values.ts'
@@ -71,6 +73,8 @@ export interface JsonOptions<V> extends FieldOptions<V> {
   readonly normalize?: (value: V) => V
   /** See `Kind.isTypeRule`. */
   readonly isTypeRule?: boolean
+  /** The JSON text of a record, from that of the column; the same by default. */
+  readonly toJson?: (stored: string) => string
 }
 
 export interface MapOptions<V> extends FieldOptions<Record<string, V>> {
@@ -199,7 +203,7 @@ export const f = {
       schema,
       encode: toText,
       decode: fromText,
-      toJson: rawJson,
+      toJson: options.toJson ? (stored) => options.toJson?.(stored as string) ?? '' : rawJson,
       empty: schema.type === 'array' ? [] : {},
       isTypeRule: options.isTypeRule,
       ...(options.objection ? { objection: (value) => options.objection?.(value as V) } : {}),
@@ -252,8 +256,8 @@ export const f = {
       schema: { type: 'object' },
       encode: toText,
       decode: fromText,
-      toJson: hasOmittableMembers(members)
-        ? (stored) => JSON.stringify(omitNullMembers(members, JSON.parse(stored as string) as Record<string, unknown>))
+      toJson: hasMembersToRender(members)
+        ? (stored) => `{${renderMembers(members, JSON.parse(stored as string) as Record<string, unknown>).slice(1)}}`
         : rawJson,
       members,
     }

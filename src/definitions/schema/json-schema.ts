@@ -30,6 +30,11 @@ export function listOf(items: JsonSchema): JsonSchema {
   return { type: 'array', items }
 }
 
+/** A value of the schema, or null. */
+export function orNull(schema: JsonSchema): JsonSchema {
+  return { ...schema, nullable: true }
+}
+
 /** Sub-paths and related records, by name. */
 export const links: JsonSchema = { type: 'object', additionalProperties: objectOf({ href: text }) }
 

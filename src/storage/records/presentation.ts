@@ -2,6 +2,7 @@
 
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource, AnyRow, Entity } from '../../definitions/resources/define.ts'
+import { type JsonForm, toForm } from '../../definitions/schema/json-forms.ts'
 import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'
 import type { Context } from '../context.ts'
 import { toRow } from '../entities/rows.ts'
@@ -16,6 +17,8 @@ export interface Presentation {
   links?(record: CachedRecord): string
   /** The members to show beside those that every record has, where not all are for this caller. */
   readonly only?: readonly string[]
+  /** `documented` by default. */
+  readonly form?: JsonForm
 }
 
 /** JSON text of each record, in their order. */
@@ -71,25 +74,41 @@ function encodeRecords(
       bytes = Buffer.from(`${tail},`)
       encoded.set(tail, bytes)
     }
-    pieces.push(presentation.links ? Buffer.from(renderHead(record, presentation)) : record.bytes, bytes)
+    if (presentation.links) pieces.push(Buffer.from(renderHead(record, presentation)))
+    else pushForm(pieces, record, presentation.form)
+    pieces.push(bytes)
   }
   const last = pieces.pop()
   return last ? [...pieces, last.subarray(0, -1)] : []
 }
 
+function pushForm(pieces: Buffer[], { bytes, differences }: CachedRecord, form: JsonForm | undefined): void {
+  let copiedTo = 0
+  if (form === 'compatible') {
+    for (const { begin, end, compatible } of differences) {
+      pieces.push(bytes.subarray(copiedTo, begin), Buffer.from(compatible))
+      copiedTo = end
+    }
+  }
+  pieces.push(copiedTo === 0 ? bytes : bytes.subarray(copiedTo))
+}
+
 const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']
 
+type HeadsByForm = { readonly [F in JsonForm]: WeakMap<CachedRecord, string> }
+
 // By the list of members and the record, neither of which changes: to parse a record costs more than the rest of a short list.
-const limitedHeads = new WeakMap<readonly string[], WeakMap<CachedRecord, string>>()
+const limitedHeads = new WeakMap<readonly string[], HeadsByForm>()
 
 /** The head of a record with the common members and those of `only`. */
 function limitHead(record: CachedRecord, only: readonly string[], presentation: Presentation): string {
   if (presentation.links) return pickMembers(renderHead(record, presentation), only)
-  let heads = limitedHeads.get(only)
-  if (!heads) {
-    heads = new WeakMap()
-    limitedHeads.set(only, heads)
+  let byForm = limitedHeads.get(only)
+  if (!byForm) {
+    byForm = { documented: new WeakMap(), compatible: new WeakMap() }
+    limitedHeads.set(only, byForm)
   }
+  const heads = byForm[presentation.form ?? 'documented']
   let head = heads.get(record)
   if (head === undefined) {
     head = pickMembers(renderHead(record, presentation), only)
@@ -136,9 +155,19 @@ export async function renderEntity<R extends AnyResource>(
 }
 
 /** A record up to its computed fields. */
-function renderHead(record: CachedRecord, { links }: Presentation): string {
-  const { bytes, membersAt } = record
-  return links ? `{"_links":${links(record)}${bytes.toString('utf8', membersAt)}` : bytes.toString('utf8')
+function renderHead(record: CachedRecord, { links, form }: Presentation): string {
+  return links ? `{"_links":${links(record)}${renderFrom(record, record.membersAt, form)}` : renderFrom(record, 0, form)
+}
+
+/** The text of a record from a place on, in one of its forms. */
+function renderFrom({ bytes, differences }: CachedRecord, begin: number, form: JsonForm | undefined): string {
+  if (form !== 'compatible' || differences.length === 0) return bytes.toString('utf8', begin)
+  let [text, copiedTo] = ['', begin]
+  for (const difference of differences) {
+    text += bytes.toString('utf8', copiedTo, difference.begin) + difference.compatible
+    copiedTo = difference.end
+  }
+  return text + bytes.toString('utf8', copiedTo)
 }
 
 /** What ends each record: its computed fields, and the closing brace. */
@@ -147,13 +176,13 @@ function renderComputedTails(
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
-  { view, only }: Presentation,
+  { view, only, form = 'documented' }: Presentation,
 ): Awaitable<string[]> {
   const behavior = parts.behaviors.get(resource)
   if (!behavior.computeFields) return records.map(() => '}')
   const inputs = records.map((record) => record.computedInput)
   const computed = behavior.computeFields(context, inputs, view)
-  return whenReady(computed, (members) => renderTails(context, resource, members, only))
+  return whenReady(computed, (members) => renderTails(context, resource, members, only, form))
 }
 
 function renderTails(
@@ -161,6 +190,7 @@ function renderTails(
   resource: AnyResource,
   computedMembers: readonly Record<string, unknown>[],
   only: readonly string[] | undefined,
+  form: JsonForm,
 ): string[] {
   const { computed: all } = getCompiledResource(resource.plural).recordPlan
   const computed = only ? all.filter(({ name }) => only.includes(name)) : all
@@ -170,7 +200,8 @@ function renderTails(
   return computedMembers.map((members) => {
     const cachedTail = tailsByMembers.get(members)
     if (cachedTail !== undefined) return cachedTail
-    const tail = `${renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members)}}`
+    const text = renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members)
+    const tail = `${toForm(text, form)}}`
     tailsByMembers.set(members, tail)
     return tail
   })

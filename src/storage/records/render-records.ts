@@ -3,6 +3,7 @@
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { ComputedMember, RecordPlan, Reference, ReferencesById } from '../../definitions/model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../../definitions/resources/define.ts'
+import { encodeForms, type FormDifference } from '../../definitions/schema/json-forms.ts'
 import type { Behaviors } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
 import { toJsonText } from './raw-json.ts'
@@ -18,6 +19,8 @@ export interface CachedRecord {
   readonly bytes: Buffer
   /** Where, in `bytes`, the members after `_links` begin; each has a comma before it. */
   readonly membersAt: number
+  /** Where the record differs for compatible clients, after `membersAt`. */
+  readonly differences: readonly FormDifference[]
   /** The columns that its computed fields depend on. */
   readonly computedInput: ComputedInput
 }
@@ -46,7 +49,7 @@ export async function renderCachedRecords(
       n: row.n,
       id: row.id,
       name: hasUniqueName ? (row.name as string) : undefined,
-      bytes: Buffer.from(links + renderMembers(plan, row, references, derived?.[at])),
+      ...encodeForms(links + renderStoredMembers(plan, row, references, derived?.[at])),
       membersAt: Buffer.byteLength(links),
       computedInput: toComputedInput(resource, row),
     }
@@ -86,7 +89,7 @@ async function loadReferences(
   return references
 }
 
-function renderMembers(
+function renderStoredMembers(
   plan: RecordPlan,
   row: AnyRow,
   references: ReferencesById,
@@ -97,7 +100,10 @@ function renderMembers(
   return derived ? text + renderComputedFields(plan.derived, derived) : text
 }
 
-/** Computed members, each with a comma before it; only those that are declared, and not those that are undefined. */
+/**
+ * Computed members as marked text (`JsonForm`), each with a comma before it; only those that are declared, and not those that are
+ * undefined.
+ */
 export function renderComputedFields(
   declared: readonly ComputedMember[],
   values: Readonly<Record<string, unknown>>,
