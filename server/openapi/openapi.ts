@@ -169,7 +169,7 @@ function listErrorStatuses({
   const isPublic = 'public' in access
   const isChange = method !== 'GET'
   const takesBody = isChange || body !== undefined
-  const canConflict = isChange && !isPublic && (method === 'DELETE' || body !== undefined)
+  const canConflict = isChange && method !== 'DELETE' && !isPublic && body !== undefined
   const statuses: Record<number, boolean> = {
     // A body that is not asked for is looked at, too.
     400: isChange || Object.keys(query ?? {}).length > 0,
@@ -213,9 +213,14 @@ function toDataSchema(returns: Returns): JsonSchema {
   }
 }
 
-function toRecordSchema({ resource, only }: Extract<Returns, { kind: 'record' | 'list' | 'created' }>): JsonSchema {
+function toRecordSchema({
+  resource,
+  only,
+  always,
+}: Extract<Returns, { kind: 'record' | 'list' | 'created' }>): JsonSchema {
   const { definition, recordSchema } = getCompiledResource(resource)
-  return only ? limitRecordSchema(definition, only) : recordSchema
+  const schema = only ? limitRecordSchema(definition, only) : recordSchema
+  return always ? { ...schema, required: [...(schema.required ?? []), ...always] } : schema
 }
 
 const nothing: JsonSchema = { type: 'object', additionalProperties: false }

@@ -77,6 +77,8 @@ export type Returns =
       readonly resource: string
       /** The members that are shown beside those of every record, where not all are. */
       readonly only?: readonly string[]
+      /** Members that not every record has, and that are always shown here. */
+      readonly always?: readonly string[]
       /** Of a list: the member of `data` that holds it, where it is not `data` itself. */
       readonly under?: string
       /** The record was made just now: the status is 201. */

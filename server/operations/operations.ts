@@ -1,10 +1,14 @@
 // The registry: every operation of all APIs. What loops over operations loops over this.
 import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
+import { authenticators } from '../../src/definitions/resources/authenticators.ts'
+import { cas } from '../../src/definitions/resources/cas.ts'
 import { controllerSettings } from '../../src/definitions/resources/controller-settings.ts'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
+import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { postureChecks } from '../../src/definitions/resources/posture-checks.ts'
+import { routers } from '../../src/definitions/resources/routers.ts'
 import { services } from '../../src/definitions/resources/services.ts'
 import { sessions } from '../../src/definitions/resources/sessions.ts'
 import { healthOperations } from '../monitoring/health-operations.ts'
@@ -51,11 +55,18 @@ import { summaryOperations } from './management-api/summary.ts'
 import type { AnyOperation } from './operation.ts'
 import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
 
+/** A deletion that would leave no administrator who could sign in. */
+const LAST_ADMINISTRATOR: OperationOverrides = { errorStatuses: { delete: [409] } }
+
 /** Where the operations of a resource are not just what follows from it. */
 const overrides: Readonly<Record<string, OperationOverrides>> = {
   [services.plural]: serviceOverrides,
-  // The authority of an enrollment that is unknown.
-  [identities.plural]: { errorStatuses: { create: [404] } },
+  // The authority of an enrollment that is unknown; the last administrator, and its last credential.
+  [identities.plural]: { errorStatuses: { create: [404], delete: [409] } },
+  [authenticators.plural]: LAST_ADMINISTRATOR,
+  [cas.plural]: LAST_ADMINISTRATOR,
+  [edgeRouters.plural]: LAST_ADMINISTRATOR,
+  [routers.plural]: LAST_ADMINISTRATOR,
   [postureChecks.plural]: { forbidden: ['delete'] },
   // Listed on both APIs: `both-apis/controllers.ts`.
   [controllers.plural]: { verbs: [] },

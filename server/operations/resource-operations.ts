@@ -17,6 +17,7 @@ import type { Api } from '../../src/settings/config.ts'
 import type { Scope } from '../../src/storage/behavior.ts'
 import type { Context } from '../../src/storage/context.ts'
 import { toResourceNoun } from '../../src/storage/entities/entities.ts'
+import { listMentionsByRule } from '../../src/storage/entities/mentions.ts'
 import type { Restriction } from '../../src/storage/lists/lists.ts'
 import { listQuery, roleQuery } from '../requests/query.ts'
 import { requireRow, respondWithList, respondWithRecord, type ShowOptions } from '../responses/record-responses.ts'
@@ -174,7 +175,7 @@ function makeUpdateOperation(parts: OperationParts, verb: 'replace' | 'patch'): 
 }
 
 function makeDeleteOperation(parts: OperationParts): AnyOperation {
-  const { resource, name } = parts
+  const { resource, overrides, name } = parts
   return defineOperation({
     ...describeOperation(parts, 'delete'),
     id: `delete${toPascalCase(name.name)}`,
@@ -183,6 +184,11 @@ function makeDeleteOperation(parts: OperationParts): AnyOperation {
     summary: `Deletes one ${toResourceNoun(resource)}.`,
     canDryRun: true,
     returns: { kind: 'empty' },
+    // A record that others need is not deleted.
+    errorStatuses: [
+      ...(listMentionsByRule(resource, 'restrict').length > 0 ? [409] : []),
+      ...(overrides.errorStatuses?.delete ?? []),
+    ],
     async run({ controller, context, params }) {
       await controller.entities.remove(context, resource, params.id ?? '')
       return emptyResponse()

@@ -10,6 +10,7 @@ import {
   type RegisteredTestAuthority,
   registerAuthority,
   type TestCertificate,
+  verifyAuthority,
 } from '../world/authorities.ts'
 import { callOverTls, type KeyKind, x509 } from '../world/certificates.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
@@ -86,20 +87,21 @@ describe('an enrollment by token and certificate', () => {
     expect(decodeJwt(record.jwt)).toMatchObject({ em: 'ottca', sub: id, jti: record.token })
   })
 
-  it('is refused for an authority that is not verified', async () => {
-    const { id: caId } = await registerAuthority(people, { isVerified: false })
+  it('is made for an authority that is not verified, and can be used once it is', async () => {
+    const own = await registerAuthority(people, { isVerified: false })
     const identityId = await people.identity()
     const expiresAt = new Date(world.clock.now() + DAY).toISOString()
 
-    const alone = await people.ask('POST', '/enrollments', { identityId, method: 'ottca', caId, expiresAt })
-    const body = { name: 'of an unverified one', type: 'Device', isAdmin: false, enrollment: { ottca: caId } }
-    const along = await people.ask('POST', '/identities', body)
+    const alone = await people.ask('POST', '/enrollments', { identityId, method: 'ottca', caId: own.id, expiresAt })
+    const { token } = await awaiting(own.id)
+    const leaf = await leafOf(own)
+    const early = await enrollByToken(token, leaf)
+    await verifyAuthority(people, own)
+    const late = await enrollByToken(token, leaf)
 
-    for (const response of [alone, along]) {
-      expect(outcome(response)).toEqual([400, 'REFERENCED_ENTITY_NOT_FOUND'])
-      expect(response.body.error.cause.field).toBe('caId')
-    }
-    expect(await byName(body.name)).toBeUndefined()
+    expect(alone.status).toBe(201)
+    expect(outcome(early)).toEqual([400, 'ENROLLMENT_CA_NOT_VALID'])
+    expect(late.status).toBe(200)
   })
 
   it.each<KeyKind>(['P-256', 'P-384', 'RSA-2048', 'RSA-4096', 'Ed25519'])(

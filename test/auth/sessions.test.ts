@@ -294,7 +294,7 @@ describe('an auth policy', () => {
 describe('the query for the second factor', () => {
   const common = { typeId: 'MFA', httpMethod: 'POST', httpUrl: './authenticate/mfa', minLength: 4, maxLength: 6 }
   const native = { ...common, provider: 'native', format: 'numeric', scopes: [] }
-  const openziti = { ...common, provider: 'ziti', format: 'alphaNumeric', scopes: [] }
+  const openziti = { ...common, provider: 'ziti', format: 'alphaNumeric', scopes: null }
 
   it.each([
     ['net-session', native],

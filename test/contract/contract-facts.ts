@@ -58,8 +58,8 @@ export function contractFacts(api: ContractApi): Facts {
       }
       for (const [status, response] of Object.entries(responses)) {
         facts.add(`status ${status}`)
-        const data = response && status.startsWith('2') ? resolved(response).properties?.data : undefined
-        if (data) addMembers(facts, 'data', resolved(data as Shape))
+        const content = response && status.startsWith('2') ? findContent(resolved(response)) : undefined
+        if (content) addMembers(facts, 'data', resolved(content as Shape))
       }
       return [nameOf(method, path), facts]
     }),
@@ -142,11 +142,17 @@ function factsOf({ operationId, security, parameters, requestBody, responses }: 
   if (requestBody) addMembers(facts, 'body', body?.schema ?? { type: 'string' })
   for (const [status, { content = {} }] of Object.entries(responses)) {
     if (status !== 'default') facts.add(`status ${status}`)
-    const data = content['application/json']?.schema.properties?.data
-    if (data && status.startsWith('2')) addMembers(facts, 'data', data)
+    const response = findContent(content['application/json']?.schema ?? {})
+    if (response && status.startsWith('2')) addMembers(facts, 'data', response)
     if (status.startsWith('2')) addMediaTypes(facts, 'sends', Object.keys(content))
   }
   return facts
+}
+
+/** What a response shows: what is in the envelope, or all of it if it has none. */
+function findContent({ properties, ...schema }: JsonSchema): JsonSchema | undefined {
+  if (properties && !('meta' in properties)) return { properties, ...schema }
+  return properties?.data
 }
 
 function addQuery(facts: Set<string>, name: string, schema: JsonSchema, isRequired = false): void {
@@ -171,7 +177,7 @@ function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void 
     return
   }
   facts.add(`${path}: ${typeOf(schema)}`)
-  // What is sent is held to the contract whenever a test receives it; what is taken is known from documents alone.
+  // What values are sent is held to the contract whenever a test receives them; what is taken is known from documents alone.
   const isTaken = path.startsWith('body')
   if (isTaken && schema.nullable === true) facts.add(`${path} may be null`)
   if (isTaken) addLimits(facts, path, schema)
@@ -181,7 +187,7 @@ function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void 
     if (name === '_links') facts.add(`${path}._links: object`)
     else addMembers(facts, `${path}.${name}`, member)
   }
-  if (isTaken) for (const name of schema.required ?? []) facts.add(`${path}.${name} is required`)
+  for (const name of schema.required ?? []) facts.add(`${path}.${name} is required`)
 }
 
 function typeOf({ type, properties, additionalProperties, items, ...others }: JsonSchema): string {

@@ -105,11 +105,15 @@ export async function registerAuthority(
   const flags = { isAuthEnabled: true, isOttCaEnrollmentEnabled: true, isAutoCaEnrollmentEnabled: true }
   const body = { name, certPem: authority.pem, identityRoles: [], ...flags, ...changes }
   const { id } = await people.manage('POST', '/cas', body)
-  const { verificationToken } = await people.manage('GET', `/cas/${id}`)
-  if (isVerified) {
-    const proof = await issue(`CN=${verificationToken}`, authority)
-    const verified = await people.askText('POST', `/cas/${id}/verify`, proof.pem)
-    expect(verified.status).toBe(200)
-  }
-  return { ...authority, id, name: String(body.name) }
+  const registeredAuthority = { ...authority, id, name: String(body.name) }
+  if (isVerified) await verifyAuthority(people, registeredAuthority)
+  return registeredAuthority
+}
+
+/** Verifies a registered authority by a certificate of its own. */
+export async function verifyAuthority(people: People, authority: RegisteredTestAuthority): Promise<void> {
+  const { verificationToken } = await people.manage('GET', `/cas/${authority.id}`)
+  const proof = await issue(`CN=${verificationToken}`, authority)
+  const verification = await people.askText('POST', `/cas/${authority.id}/verify`, proof.pem)
+  expect(verification.status).toBe(200)
 }

@@ -58,7 +58,7 @@ export const authenticationOperations: readonly AnyOperation[] = [
     access: { public: 'it is how a caller becomes known' },
     query: { method: { schema: { type: 'string', enum: methods }, isRequired: true } },
     body: readFieldsBody<AuthenticateBody>(authenticateFields, { isRequired: false }),
-    returns: { kind: 'record', resource: 'api-sessions' },
+    returns: { kind: 'record', resource: 'api-sessions', always: ['expirationSeconds', 'expiresAt'] },
     responseHeaders: sessionHeaderSchemas,
     async run({ controller, context, query, body, peer, bearerTokens, headers, dialect }): Promise<Response> {
       const { username, password, ...reported } = body

@@ -64,7 +64,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     path: '/current-api-session',
     summary: "Shows the caller's own session.",
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
-    returns: { kind: 'record', resource: 'api-sessions' },
+    returns: { kind: 'record', resource: 'api-sessions', always: ['expirationSeconds', 'expiresAt'] },
     run({ controller, context, dialect }) {
       const id = requireApiSessionId(context)
       const json = renderOwnApiSession(controller, context, id, dialect, getExternalTokens(context))

@@ -1,7 +1,15 @@
 // Public information about this controller: its version, its documents, and the authorities that its clients trust.
 import { findByCertificate } from '../../../src/authentication/credentials/credentials.ts'
 import type { Controller } from '../../../src/controller.ts'
-import { anyObject, links, listOf, objectOf, text, time } from '../../../src/definitions/schema/json-schema.ts'
+import {
+  anyObject,
+  links,
+  listOf,
+  objectOf,
+  requiredObject,
+  text,
+  time,
+} from '../../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import { version } from '../../../src/foundation/version.ts'
@@ -25,7 +33,14 @@ const SPECS = { 'edge-client': 'client', 'edge-management': 'management', fabric
 type SpecId = keyof typeof SPECS
 const SPEC_IDS = Object.keys(SPECS) as SpecId[]
 
-const specShape = objectOf({ _links: links, id: text, createdAt: time, updatedAt: time, tags: anyObject, name: text })
+const specShape = requiredObject({
+  _links: links,
+  id: text,
+  createdAt: time,
+  updatedAt: time,
+  tags: anyObject,
+  name: text,
+})
 const versionShape = objectOf({
   version: text,
   revision: text,

@@ -1,4 +1,5 @@
 // The JWT by which a client learns to trust this network before it has an enrollment.
+import { listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { ENROLLER_AUDIENCE } from '../../requests/dialects.ts'
 import { dataResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
@@ -14,11 +15,9 @@ export const networkTrustOperations: readonly AnyOperation[] = [
     access: { public: 'it says no more than the certificate that is served to everyone' },
     returns: {
       kind: 'data',
-      schema: {
-        type: 'array',
-        items: { type: 'object', properties: { name: { type: 'string' }, token: { type: 'string' } } },
-      },
+      schema: listOf(requiredObject({ name: text, token: text })),
     },
+    errorStatuses: [400],
     run: async ({ controller }) =>
       dataResponse([{ name: 'default', token: await controller.enrollments.signNetworkJwt(ENROLLER_AUDIENCE) }]),
   }),

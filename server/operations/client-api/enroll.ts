@@ -4,13 +4,7 @@ import { extendRouterCertificates } from '../../../src/authentication/enrollment
 import { answerChallenge, toKeySet } from '../../../src/authentication/enrollment/key-set.ts'
 import { newUsername, passwordLength } from '../../../src/definitions/resources/authenticators.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
-import {
-  anyObject,
-  type JsonSchema,
-  listOf,
-  objectOf,
-  requiredObject,
-} from '../../../src/definitions/schema/json-schema.ts'
+import { type JsonSchema, listOf, objectOf, requiredObject } from '../../../src/definitions/schema/json-schema.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import { assertAcceptsJson } from '../../requests/hooks/negotiate.ts'
 import { dataResponse, type Response, rawResponse } from '../../responses/responses.ts'
@@ -108,7 +102,10 @@ const byMethod: readonly AnyOperation[] = [
     path: '/enroll/ottca',
     summary: "Exchanges a one-time token for an authenticator with a certificate of an operator's authority.",
     access: PUBLIC,
-    body: readFieldsBody<EnrollBody>({ token: tokenField }),
+    body: readFieldsBody<EnrollBody>({
+      clientCsr: f.text({ summary: 'Ignored: the certificate is that of the TLS connection.' }),
+      token: tokenField,
+    }),
     returns: ENROLLED,
     errorStatuses: [409],
     run: async (call) => complete(call, request(call, 'ottca', call.body.token, {})),
@@ -180,6 +177,15 @@ const ofRouters: readonly AnyOperation[] = [
   }),
 ]
 
+/** A key as RFC 7517 describes it: RSA, or an elliptic curve. */
+const publicKey = requiredObject(
+  {
+    ...{ n: string, e: string, crv: string, x: string, y: string },
+    ...{ kty: string, use: string, alg: string, kid: string, x5c: listOf(string), 'x5t#S256': string },
+  },
+  ['n', 'e', 'crv', 'x', 'y'],
+)
+
 /** The operations by which a client verifies the controller. Their responses have no envelope. */
 const challenge: readonly AnyOperation[] = [
   defineOperation<{ readonly keyId: string; readonly nonce: string }>({
@@ -210,7 +216,7 @@ const challenge: readonly AnyOperation[] = [
     path: '/enroll/jwks',
     summary: 'Lists the public keys that sign enrollment JWTs.',
     access: BEFORE_TRUST,
-    returns: { kind: 'raw', contentType: 'application/json', schema: requiredObject({ keys: listOf(anyObject) }) },
+    returns: { kind: 'raw', contentType: 'application/json', schema: requiredObject({ keys: listOf(publicKey) }) },
     run: ({ controller }) => rawResponse('application/json', `${JSON.stringify(toKeySet(controller.authority))}\n`),
   }),
 ]

@@ -5,7 +5,7 @@ import type { LiveApiSession } from '../../../src/authentication/sessions/live-a
 import { edgeRouters } from '../../../src/definitions/resources/edge-routers.ts'
 import { services } from '../../../src/definitions/resources/services.ts'
 import { terminators } from '../../../src/definitions/resources/terminators.ts'
-import { text } from '../../../src/definitions/schema/json-schema.ts'
+import { requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
 import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
 import { type Instant, toIsoTime } from '../../../src/foundation/clock.ts'
 import { errors, notFoundError } from '../../../src/foundation/errors.ts'
@@ -209,7 +209,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     access: { permission: 'current-api-session.read', grantedTo: 'authenticated' },
     returns: {
       kind: 'data',
-      schema: { type: 'object', properties: { lastChangeAt: { type: 'string', format: 'date-time' } } },
+      schema: requiredObject({ lastChangeAt: time }),
     },
     run(call) {
       const { serviceChanges, auth } = call.controller

@@ -45,6 +45,8 @@ export const routerShape = defineResource({
       description: 'Absent while it is not connected.',
     },
   },
+  // What a router that is not connected runs is not known.
+  optionalMembers: ['versionInfo'],
   links: ['terminators'],
   columns: [],
   example: { create: {}, filter: 'connected = true' },

@@ -2,7 +2,7 @@
 
 import { controllerSettings, GLOBAL_SETTINGS } from '../../../src/definitions/resources/controller-settings.ts'
 import type { Entity } from '../../../src/definitions/resources/define.ts'
-import { links, listOf, objectOf, text, time } from '../../../src/definitions/schema/json-schema.ts'
+import { links, listOf, objectOf, requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import type { Context } from '../../../src/storage/context.ts'
@@ -15,7 +15,7 @@ type Settings = Entity<typeof controllerSettings>
 
 const EFFECTIVE = '/controller-settings/:id/effective'
 const settings = objectOf({ oidc: objectOf({ postLogoutUris: listOf(text), redirectUris: listOf(text) }) })
-const effectiveSchema = objectOf({
+const effectiveSchema = requiredObject({
   _links: links,
   id: text,
   createdAt: time,
@@ -60,7 +60,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
   }),
   // The public documents write settings at this path; they can also be written where they are read.
   ...(['replace', 'patch', 'delete'] as const).flatMap((verb) => {
-    const own = makeResourceOperation(controllerSettings, verb)
+    const own = makeResourceOperation(controllerSettings, verb, { errorStatuses: { delete: [409] } })
     return [
       { ...own, path: EFFECTIVE },
       { ...own, id: `${own.id}Itself`, isOwn: true },

@@ -1,7 +1,15 @@
 // What the machines of an identity reported of themselves, and what it was refused because of that.
 
 import { identities, sdkInfoSchema } from '../../../src/definitions/resources/identities.ts'
-import { flag, type JsonSchema, listOf, objectOf, text, time } from '../../../src/definitions/schema/json-schema.ts'
+import {
+  flag,
+  type JsonSchema,
+  listOf,
+  objectOf,
+  requiredObject,
+  text,
+  time,
+} from '../../../src/definitions/schema/json-schema.ts'
 import { type Instant, toIsoTime } from '../../../src/foundation/clock.ts'
 import type {
   MachineState,
@@ -21,27 +29,30 @@ const common = {
   access: { permission: 'identity.read', grantedTo: 'administrator' },
 } as const
 
-const failure = objectOf({
+const failure = requiredObject({
   when: time,
   apiSessionId: text,
   serviceId: text,
   serviceName: text,
   sessionType: { type: 'string', enum: ['Dial', 'Bind'] },
   policyFailures: listOf(
-    objectOf({
+    requiredObject({
       policyId: text,
       policyName: text,
       checks: listOf(
-        objectOf({
-          postureCheckId: text,
-          postureCheckName: text,
-          postureCheckType: text,
-          // In the form of the check's type.
-          actualValue: {},
-          expectedValue: {},
-          semantic: text,
-          criteria: { type: 'object' },
-        }),
+        requiredObject(
+          {
+            postureCheckId: text,
+            postureCheckName: text,
+            postureCheckType: text,
+            // In the form of the check's type.
+            actualValue: {},
+            expectedValue: {},
+            semantic: text,
+            criteria: { type: 'object' },
+          },
+          ['actualValue', 'expectedValue', 'semantic', 'criteria'],
+        ),
       ),
     }),
   ),
@@ -51,22 +62,22 @@ const failure = objectOf({
 const reportedText: JsonSchema = { ...text, nullable: true }
 const reportedTime: JsonSchema = { ...time, nullable: true }
 
-const reported = (members: Readonly<Record<string, JsonSchema>>) =>
-  objectOf({ postureCheckId: text, timedOut: flag, lastUpdatedAt: reportedTime, ...members })
+const reported = (members: Readonly<Record<string, JsonSchema>>, optional: readonly string[] = []) =>
+  requiredObject({ postureCheckId: text, timedOut: flag, lastUpdatedAt: reportedTime, ...members }, optional)
 
 const ofApiSession = objectOf({
-  mfa: objectOf({
+  mfa: requiredObject({
     apiSessionId: text,
     passedAt: reportedTime,
     passedMfa: flag,
     passedOnWake: flag,
     passedOnUnlock: flag,
   }),
-  endpointState: objectOf({ wokenAt: reportedTime, unlockedAt: reportedTime }),
+  endpointState: requiredObject({ wokenAt: reportedTime, unlockedAt: reportedTime }),
   sdkInfo: sdkInfoSchema,
 })
 
-const postureData = objectOf({
+const postureData = requiredObject({
   apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
   domain: reported({ domain: reportedText }),
   mac: reported({ addresses: listOf(text) }),

@@ -8,8 +8,8 @@ import {
   entityReference,
   flag,
   listOf,
-  objectOf,
   orNull,
+  requiredObject,
   text,
   whole,
 } from '../../../src/definitions/schema/json-schema.ts'
@@ -25,7 +25,7 @@ import { JSON_FORMS } from '../../requests/dialects.ts'
 import { dataResponse, type Response } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 
-const advice = objectOf({
+const advice = requiredObject({
   identityId: text,
   identity: entityReference,
   serviceId: text,
@@ -34,7 +34,7 @@ const advice = objectOf({
   isBindAllowed: flag,
   identityRouterCount: whole,
   serviceRouterCount: whole,
-  commonRouters: orNull(listOf(objectOf({ ...entityReference.properties, isOnline: flag }))),
+  commonRouters: orNull(listOf(requiredObject({ ...entityReference.properties, isOnline: flag }))),
 })
 
 export const policyAdviceOperations: readonly AnyOperation[] = [

@@ -2,7 +2,7 @@
 import { addOverrides, removeOverrides, type ServiceConfig } from '../../../src/access/config-overrides.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
-import { entityReference, listOf, objectOf, text } from '../../../src/definitions/schema/json-schema.ts'
+import { entityReference, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { RawJson, toJsonText } from '../../../src/storage/records/raw-json.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 import { emptyResponse, listResponse } from '../../responses/responses.ts'
@@ -16,7 +16,12 @@ const pair = {
   serviceId: f.reference('services', { required: true, summary: 'The service.' }),
   configId: f.reference('configs', { required: true, summary: 'The config that the identity gets for it.' }),
 }
-const serviceConfig = objectOf({ serviceId: text, service: entityReference, configId: text, config: entityReference })
+const serviceConfig = requiredObject({
+  serviceId: text,
+  service: entityReference,
+  configId: text,
+  config: entityReference,
+})
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
 
 export const serviceConfigOperations: readonly AnyOperation[] = [

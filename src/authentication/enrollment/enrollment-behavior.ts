@@ -31,7 +31,7 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
     if (!authority) throw unsuitableFieldError('caId', 'does not exist', next.caId)
   }
 
-  /** @throws ENROLLMENT_EXISTS, USERNAME_TAKEN, REFERENCED_ENTITY_NOT_FOUND if the authority is not verified */
+  /** The authority may be verified later: only then can the token be used. @throws ENROLLMENT_EXISTS, USERNAME_TAKEN */
   async check(tx: WriteContext, next: Enrollment, previous: Enrollment | undefined): Promise<void> {
     if (previous) return
     if (next.method !== 'updb') next.username = null
@@ -43,7 +43,6 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
       const reason = `is outstanding already: refresh or delete the enrollment ${outstanding.id}`
       throw errors.ENROLLMENT_EXISTS({ field: 'method', reason, value: next.method })
     }
-    if (next.caId !== null) await requireVerifiedAuthority(tx, next.caId)
     if (next.username !== null) await assertUsernameFree(tx, next.username, next.identityId)
   }
 
@@ -60,15 +59,7 @@ const findOfMethod = prepareQuery((db, identityId: string, method: EnrollmentMet
   db.selectFrom('enrollments').select('id').where('identityId', '=', identityId).where('method', '=', method),
 )
 
-const findAuthority = prepareQuery((db, id: string) =>
-  db.selectFrom('cas').select(['name', 'isVerified']).where('id', '=', id),
-)
-
-async function requireVerifiedAuthority({ db }: WriteContext, id: string): Promise<void> {
-  const [authority] = await findAuthority(db, id)
-  if (authority?.isVerified !== 1)
-    throw unsuitableFieldError('caId', `is the authority ${authority?.name}, which is not verified yet`, id)
-}
+const findAuthority = prepareQuery((db, id: string) => db.selectFrom('cas').select('id').where('id', '=', id))
 
 /** @throws REFERENCED_ENTITY_NOT_FOUND: clients know this code for a time that has passed */
 export function assertInFuture({ clock }: Pick<ReadContext, 'clock'>, expiresAt: Instant): void {

@@ -64,7 +64,7 @@ export class EnrollmentIssuer {
 
   /**
    * Stores the enrollments that a new identity asks for, all or none.
-   * @throws COULD_NOT_VALIDATE for a time that has passed, NOT_FOUND if the certificate authority does not exist, REFERENCED_ENTITY_NOT_FOUND if it is not verified,
+   * @throws COULD_NOT_VALIDATE for a time that has passed, NOT_FOUND if the certificate authority does not exist,
    * ENROLLMENT_EXISTS, USERNAME_TAKEN
    */
   async storeRequested(tx: WriteContext, identityId: string, wanted: RequestedEnrollment): Promise<void> {

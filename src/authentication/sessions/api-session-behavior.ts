@@ -91,8 +91,8 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
 
 const NO_QUERIES = new RawJson('[]')
 const NO_SCOPES = new RawJson(EMPTY_OR_NULL)
-/** In place of the token of another session, which compatible clients know as text. */
-const HIDDEN_TOKEN = new RawJson(inBothForms('null', '""'))
+/** In place of the token of another session: compatible clients expect text, and typed ones a UUID. */
+const HIDDEN_TOKEN = new RawJson(inBothForms('null', '"00000000-0000-0000-0000-000000000000"'))
 
 /** A time as JSON text, which needs no escapes: each poll shows two new ones. */
 function renderTime(at: Instant): RawJson {

@@ -51,6 +51,8 @@ function compileCommonSchema(resource: AnyResource, only?: readonly string[]): J
       required.add(`${name}Display`)
     }
   }
+  for (const name of Object.keys({ ...resource.derived, ...resource.computed }))
+    if (!resource.optionalMembers.includes(name)) required.add(name)
   const members = { ...fieldSchema.properties, ...named, ...resource.derived, ...resource.computed }
   const pickedMembers = Object.entries(members).filter(([name]) => name in baseFields || !only || only.includes(name))
   const properties: Record<string, JsonSchema> = { _links: links, ...Object.fromEntries(pickedMembers) }

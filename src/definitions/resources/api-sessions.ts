@@ -1,21 +1,28 @@
 // Who is signed in: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
-import { listOf, objectOf, orNull, text, whole } from '../schema/json-schema.ts'
+import { listOf, orNull, requiredObject, text, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** A factor that a session still owes. */
-const authQuery = objectOf({
-  typeId: text,
-  id: text,
-  provider: text,
-  format: text,
-  httpMethod: text,
-  httpUrl: text,
-  minLength: whole,
-  maxLength: whole,
-  clientId: text,
-  scopes: orNull(listOf(text)),
-})
+const authQuery = requiredObject(
+  {
+    typeId: { ...text, enum: ['MFA', 'EXT-JWT'], description: 'A one-time code, or a token of an external signer.' },
+    id: { ...text, description: 'The signer whose token is expected.' },
+    provider: {
+      ...text,
+      enum: ['native', 'ziti', 'url'],
+      description: 'This controller, by the name that it has in the dialect of the request; or the signer at httpUrl.',
+    },
+    format: { ...text, enum: ['numeric', 'alphaNumeric'], description: 'The form of a code, as the dialect calls it.' },
+    httpMethod: { ...text, enum: ['POST'] },
+    httpUrl: { ...text, description: 'Where the code is sent, or where the signer issues a token.' },
+    minLength: whole,
+    maxLength: whole,
+    clientId: { ...text, description: 'By which id the signer knows clients of this network.' },
+    scopes: { ...orNull(listOf(text)), description: 'What a client asks the signer for.' },
+  },
+  ['id', 'format', 'httpMethod', 'httpUrl', 'minLength', 'maxLength', 'clientId'],
+)
 
 export const apiSessions = defineResource({
   name: 'api-session',
@@ -54,7 +61,7 @@ export const apiSessions = defineResource({
     lastActivityAt: f.time({ access: 'read', filter: true }),
   },
   computed: {
-    token: { ...text, nullable: true, description: 'Shown to the session itself; null, or empty text, to others.' },
+    token: { ...uuid, nullable: true, description: 'Shown to the session itself; null, or all zeros, to others.' },
     isMfaRequired: { type: 'boolean' },
     authQueries: listOf(authQuery),
     cachedLastActivityAt: { type: 'string', format: 'date-time' },
@@ -63,6 +70,8 @@ export const apiSessions = defineResource({
     expirationSeconds: { type: 'integer' },
     expiresAt: { type: 'string', format: 'date-time' },
   },
+  // Shown to the session itself.
+  optionalMembers: ['expirationSeconds', 'expiresAt'],
   computedFrom: ['identityId', 'authenticatorId', 'owesTotp', 'isMfaComplete', 'isCertExtendable', 'lastActivityAt'],
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],

@@ -1,6 +1,6 @@
 // How an identity proves who it is: a password or a certificate.
 import { f } from '../schema/fields.ts'
-import { flag, listOf, objectOf, text, time, typed } from '../schema/json-schema.ts'
+import { flag, listOf, requiredObject, text, time, typed } from '../schema/json-schema.ts'
 import { COUNT } from '../schema/ranges.ts'
 import { defineResource } from './define.ts'
 
@@ -11,7 +11,7 @@ export const newUsername = { ...usernameLength, mustBeVisible: true } as const
 export const passwordLength = { minLength: 5, maxLength: 100 } as const
 
 /** Each time the certificate was replaced by a new one. */
-const extension = objectOf({ extendedAt: time, previousCert: text, newCert: text, isNewPrivateKey: flag })
+const extension = requiredObject({ extendedAt: time, previousCert: text, newCert: text, isNewPrivateKey: flag })
 
 export const authenticators = defineResource({
   name: 'authenticator',

@@ -128,6 +128,8 @@ export interface Definition<
   readonly computed?: Readonly<Record<string, JsonSchema>>
   /** The columns that computed fields depend on, beside the id. */
   readonly computedFrom?: readonly string[]
+  /** Derived and computed members that a record may lack; all others are always there. */
+  readonly optionalMembers?: readonly string[]
   readonly links?: readonly Link[]
   readonly relations?: Readonly<Record<string, Relation>>
   readonly verbs?: readonly ResourceOperation[]
@@ -183,6 +185,7 @@ export interface Resource<
   readonly derivedReferences: readonly string[]
   readonly computed: Readonly<Record<string, JsonSchema>>
   readonly computedFrom: readonly string[]
+  readonly optionalMembers: readonly string[]
   readonly links: readonly Link[]
   readonly relations: Readonly<Record<string, Relation>>
   readonly verbs: readonly ResourceOperation[]
@@ -235,6 +238,7 @@ export function defineResource<
     derivedReferences: definition.derivedReferences ?? [],
     computed: definition.computed ?? {},
     computedFrom: definition.computedFrom ?? [],
+    optionalMembers: definition.optionalMembers ?? [],
     links: definition.links ?? [],
     relations: definition.relations ?? {},
     verbs: definition.verbs ?? allVerbs,

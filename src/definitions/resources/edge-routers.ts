@@ -1,6 +1,6 @@
 // The routers that clients and hosts connect to.
 import { f } from '../schema/fields.ts'
-import { flag, objectOf, text } from '../schema/json-schema.ts'
+import { flag, requiredObject, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { fingerprintOptions, routerEnrollmentMembers, routerFields, routerInputs, routerName } from './routers.ts'
 
@@ -28,13 +28,14 @@ export const edgeRouters = defineResource({
   },
   inputs: routerInputs,
   derived: routerEnrollmentMembers,
+  optionalMembers: Object.keys(routerEnrollmentMembers),
   dependsOn: { enrollments: ['edgeRouterId'] },
   computed: {
     isOnline: { ...flag, 'x-offline': null },
     hostname: text,
     supportedProtocols: { type: 'object', additionalProperties: text },
     syncStatus: text,
-    versionInfo: objectOf({ arch: text, buildDate: text, os: text, revision: text, version: text }),
+    versionInfo: requiredObject({ arch: text, buildDate: text, os: text, revision: text, version: text }),
   },
   links: ['edge-router-policies'],
   relations: {

@@ -36,6 +36,7 @@ export const mfaEnrollments = defineResource({
   },
   // Shown to the owner alone, by the operations that ask for it.
   computed: { provisioningUrl: text, recoveryCodes: orNull(listOf(text)) },
+  optionalMembers: ['provisioningUrl'],
   computedFrom: ['identityId', 'isVerified', 'encryptedSecret', 'encryptedRecoveryCodes'],
   // Made and ended by operations of the identity, and ended by administrators.
   verbs: [],

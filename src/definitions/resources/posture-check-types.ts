@@ -1,6 +1,6 @@
 // What posture checks can look at, and on which operating systems.
 import { f } from '../schema/fields.ts'
-import { typed } from '../schema/json-schema.ts'
+import { listOf, requiredObject, text, typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { operatingSystemTypes } from './posture-checks.ts'
 
@@ -27,16 +27,9 @@ export const postureCheckTypes = defineResource({
   fields: {
     name: f.name(),
     operatingSystems: f.json(
-      typed<OperatingSystem[]>({
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            type: { type: 'string', enum: operatingSystemTypes },
-            versions: { type: 'array', items: { type: 'string' } },
-          },
-        },
-      }),
+      typed<OperatingSystem[]>(
+        listOf(requiredObject({ type: { ...text, enum: operatingSystemTypes }, versions: listOf(text) })),
+      ),
       { access: 'read' },
     ),
     version: f.text({ access: 'read', default: '1' }),

@@ -1,24 +1,27 @@
 // What a service tells those who reach it of the posture checks in their way: for each policy, what it asks and whether it passes.
-import { flag, links, listOf, objectOf, orNull, text, time, whole } from '../schema/json-schema.ts'
+import { flag, links, listOf, orNull, requiredObject, text, time, whole } from '../schema/json-schema.ts'
 import { operatingSystemTypes, postureChecks } from './posture-checks.ts'
 
-const process = objectOf({ osType: { type: 'string', enum: operatingSystemTypes }, path: text })
+const process = requiredObject({ osType: { type: 'string', enum: operatingSystemTypes }, path: text })
 
-const query = objectOf({
-  _links: links,
-  id: text,
-  createdAt: time,
-  updatedAt: time,
-  tags: { type: 'object' },
-  queryType: { type: 'string', enum: Object.keys(postureChecks.variants ?? {}) },
-  isPassing: flag,
-  timeout: whole,
-  timeoutRemaining: whole,
-  process,
-  processes: orNull(listOf(process)),
-})
+const query = requiredObject(
+  {
+    _links: links,
+    id: text,
+    createdAt: time,
+    updatedAt: time,
+    tags: { type: 'object' },
+    queryType: { type: 'string', enum: Object.keys(postureChecks.variants ?? {}) },
+    isPassing: flag,
+    timeout: whole,
+    timeoutRemaining: whole,
+    process,
+    processes: orNull(listOf(process)),
+  },
+  ['process'],
+)
 
-export const postureQuerySet = objectOf({
+export const postureQuerySet = requiredObject({
   policyId: text,
   policyType: { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] },
   isPassing: flag,

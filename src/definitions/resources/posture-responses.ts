@@ -1,7 +1,7 @@
 // What clients report about their machines: the bodies of posture responses, by their type.
 import { type Fields, f } from '../schema/fields.ts'
 import { toHexDigits } from '../schema/hexadecimal.ts'
-import { listOf, objectOf, text, typed, whole } from '../schema/json-schema.ts'
+import { listOf, requiredObject, text, typed, whole } from '../schema/json-schema.ts'
 import { postureChecks } from './posture-checks.ts'
 
 // What is stored of one client is bounded; no operating system has longer paths, and no machine more addresses.
@@ -52,7 +52,7 @@ export const postureResponseTypes = {
 } as const satisfies Record<string, Fields>
 
 /** A service whose state has changed. */
-const changedService = objectOf({
+const changedService = requiredObject({
   id: text,
   name: text,
   postureQueryType: { type: 'string', enum: Object.keys(postureChecks.variants ?? {}) },
@@ -60,4 +60,4 @@ const changedService = objectOf({
   timeoutRemaining: whole,
 })
 
-export const acceptedResponses = objectOf({ services: listOf(changedService) })
+export const acceptedResponses = requiredObject({ services: listOf(changedService) })

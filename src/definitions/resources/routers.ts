@@ -97,6 +97,7 @@ export const routers = defineResource({
   },
   inputs: routerInputs,
   derived: routerEnrollmentMembers,
+  optionalMembers: Object.keys(routerEnrollmentMembers),
   dependsOn: { enrollments: ['edgeRouterId', 'transitRouterId'] },
   computed: {
     isOnline: { ...flag, 'x-offline': null },

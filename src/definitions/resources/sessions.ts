@@ -1,6 +1,6 @@
 // What a client dials or hosts a service with: one record for each sign-in, service and type.
 import { f } from '../schema/fields.ts'
-import { entityReference, flag, listOf, objectOf, orNull, text, whole } from '../schema/json-schema.ts'
+import { entityReference, flag, listOf, orNull, requiredObject, text, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 export const sessionTypes = ['Dial', 'Bind'] as const
@@ -8,7 +8,7 @@ export const sessionTypes = ['Dial', 'Bind'] as const
 const addresses = { type: 'object', additionalProperties: text }
 
 /** An edge router as clients are told of it, who have to connect to it. */
-const usableRouter = objectOf({
+const usableRouter = requiredObject({
   id: text,
   name: text,
   hostname: text,
@@ -44,6 +44,8 @@ export const sessions = defineResource({
     edgeRouters: orNull(listOf(usableRouter)),
     servicePolicies: listOf(entityReference),
   },
+  // The response to a new session lacks it.
+  optionalMembers: ['servicePolicies'],
   computedFrom: ['identityId', 'apiSessionId', 'serviceId', 'type'],
   verbs: ['list', 'detail', 'delete'],
   links: ['route-path'],

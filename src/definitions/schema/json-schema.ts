@@ -21,9 +21,12 @@ export function objectOf(properties: Readonly<Record<string, JsonSchema>>): Json
   return { type: 'object', properties }
 }
 
-/** An object with these members, all of them required. */
-export function requiredObject(properties: Readonly<Record<string, JsonSchema>>): JsonSchema {
-  return { ...objectOf(properties), required: Object.keys(properties) }
+/** An object with these members, all of them required but the `optional` ones. */
+export function requiredObject(
+  properties: Readonly<Record<string, JsonSchema>>,
+  optional: readonly string[] = [],
+): JsonSchema {
+  return { ...objectOf(properties), required: Object.keys(properties).filter((name) => !optional.includes(name)) }
 }
 
 export function listOf(items: JsonSchema): JsonSchema {
