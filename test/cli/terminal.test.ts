@@ -86,7 +86,7 @@ describe('failures', () => {
     ['an unknown record', ['identity', 'get', 'labtop'], 5, /no identity "labtop"\nTry: laptop\n$/],
     [
       'a name that is taken',
-      ['identity', 'create', 'laptop'],
+      ['identity', 'create', 'laptop', '--ott'],
       6,
       /name "laptop" is taken\nTry: controller identity list\n/,
     ],

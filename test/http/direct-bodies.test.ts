@@ -75,7 +75,7 @@ const BODIES: Readonly<Record<string, Body>> = {
   'a constructor': { headers: JSON_TYPE, body: '{"constructor":{"prototype":{"a":1}},"name":5}' },
   'bytes that are not UTF-8': { headers: JSON_TYPE, body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]) },
   'a number that is too large': { headers: JSON_TYPE, body: '{"name":1e999}' },
-  'members of a wrong type': { headers: JSON_TYPE, body: '{"name":[],"id":{},"type":5,"tags":7}' },
+  'members of a wrong type': { headers: JSON_TYPE, body: '{"name":[],"id":{},"type":5,"tags":7,"path":[]}' },
   'unknown members': { headers: JSON_TYPE, body: '{"unknown":true,"name":5}' },
   'lists in lists': { headers: JSON_TYPE, body: '['.repeat(100) + ']'.repeat(100) },
   'no type': { body: '{}' },
