@@ -8,7 +8,8 @@ export type JsonForm = 'documented' | 'compatible'
 
 // Control characters, which JSON text has in escaped form only.
 const [BEGIN, MIDDLE, END] = ['\u0001', '\u0002', '\u0003']
-const MARKED = new RegExp(`${BEGIN}([^${MIDDLE}]*)${MIDDLE}([^${END}]*)${END}`, 'g')
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the marks are control characters
+const MARKED = /\u0001([^\u0001\u0002]*)\u0002([^\u0001-\u0003]*)\u0003/g
 
 /** Marks a part of JSON text that differs between the forms. Marked text is JSON once a form is chosen. */
 export function inBothForms(documented: string, compatible: string): string {
