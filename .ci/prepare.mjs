@@ -32,9 +32,3 @@ if (process.argv[2] === 'build' && !isBuilt()) {
   process.stderr.write('Building.\n')
   await run(['run', '--silent', 'build'])
 }
-
-/** What follows some words in the first line that has them. */
-function findLine(output, words) {
-  const line = output.split('\n').find((one) => one.includes(words))
-  return line?.slice(line.indexOf(words) + words.length)
-}

@@ -41,7 +41,7 @@ describe('a list of 100,000', () => {
     // The records are 60 MB of JSON; a process that held them all would run out of memory.
     const { code, stdout, stderr } = await controller(['identity', 'list', '-o', format], {
       ...env,
-      NODE_OPTIONS: '--max-old-space-size=24',
+      NODE_OPTIONS: '--max-old-space-size=40',
     })
 
     expect(stderr).toBe('')
