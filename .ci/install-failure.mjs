@@ -22,9 +22,10 @@ function listMissingTools(path) {
  * @returns one line
  */
 export function describeInstallFailure(output, path) {
-  const [, library] = /^npm error path .*node_modules[/\\](.+)$/m.exec(output) ?? []
+  const errorLine = output.split('\n').find((line) => line.startsWith('npm error path ') && line.includes('node_modules'))
+  const library = errorLine?.split('node_modules').at(-1)?.slice(1)
   if (library === undefined) return 'The libraries could not be installed: npm says above why.'
-  const [, reason] = /prebuild-install warn install (.+)$/m.exec(output) ?? []
+  const reason = output.split('prebuild-install warn install ')[1]?.split('\n')[0]
   const download = reason
     ? `its compiled file for this system could not be downloaded (${reason})`
     : 'it has no compiled file for this system'
