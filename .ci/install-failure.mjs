@@ -22,7 +22,9 @@ function listMissingTools(path) {
  * @returns one line
  */
 export function describeInstallFailure(output, path) {
-  const errorLine = output.split('\n').find((line) => line.startsWith('npm error path ') && line.includes('node_modules'))
+  const errorLine = output
+    .split('\n')
+    .find((line) => line.startsWith('npm error path ') && line.includes('node_modules'))
   const library = errorLine?.split('node_modules').at(-1)?.slice(1)
   if (library === undefined) return 'The libraries could not be installed: npm says above why.'
   const reason = output.split('prebuild-install warn install ')[1]?.split('\n')[0]
