@@ -32,7 +32,14 @@ export async function renderTable(
     lines.slice(at * BLOCK_LENGTH, (at + 1) * BLOCK_LENGTH),
   )
   const colWidths = widths.map((width) => width + GAP.length)
-  return blocks.map((block) => `${renderBlock(block, colWidths).text.replace(/ +$/gm, '')}\n`).join('')
+  return blocks.map((block) => `${trimLineEnds(renderBlock(block, colWidths).text)}\n`).join('')
+}
+
+function trimLineEnds(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
 }
 
 // The library compares each row with those above it, so that one table of all rows would take too long.

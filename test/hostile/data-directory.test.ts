@@ -34,13 +34,20 @@ const modeOf = (path: string) => lstatSync(path).mode & 0o777
 const pathsOf = (directory: string) =>
   readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name)))
 
+interface CommandOptions {
+  readonly uid?: number
+  readonly umask?: string
+  readonly isInContainer?: boolean
+}
+
 /** Runs a command to its end, as another account if one is given. */
-function command(args: readonly string[], { uid, umask = '022' }: { uid?: number; umask?: string } = {}) {
+function command(args: readonly string[], options: CommandOptions = {}) {
+  const { uid, umask = '022', isInContainer = false } = options
   const home = mkdtempSync(join(tmpdir(), 'directory-home-'))
   if (uid !== undefined) chownSync(home, uid, uid)
   const shell = `umask ${umask}; exec "$@"`
   const { status, stdout, stderr } = spawnSync('sh', ['-c', shell, 'sh', process.execPath, BINARY, ...args], {
-    env: cleanEnvironment(home),
+    env: { ...cleanEnvironment(home), ...(isInContainer ? { SHELL: undefined, HOME: undefined } : {}) },
     encoding: 'utf8',
     timeout: 25_000,
     ...(uid === undefined ? {} : { uid, gid: uid }),
@@ -204,7 +211,8 @@ describe.skipIf(!isRoot)('a data directory that belongs to the account of the se
   })
 
   it('is refused to an account that cannot enter it, in words', () => {
-    const { code, stderr } = command(list(), { uid: SERVICE - 1 })
+    // As in a container, whose account has no entry in the list of users.
+    const { code, stderr } = command(list(), { uid: SERVICE - 1, isInContainer: true })
 
     expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to another account.*\nTry: /)])
   })
