@@ -231,6 +231,8 @@ describe('an installation whose install scripts did not run', () => {
     expect(stderr).toMatch(/native module of better-sqlite3 is missing/)
     expect(stderr).toMatch(/npm install -g --allow-scripts=better-sqlite3/)
     expect(existsSync(join(home, 'other'))).toBe(false)
+    rmSync(module, { recursive: true })
+    symlinkSync(source, module)
   })
 
   it('creates no data directory if loading a native module ends the process', async () => {

@@ -210,8 +210,17 @@ describe('a router that is connected', () => {
   it('is not told of a session that began and ended at once', async () => {
     const router = await connect()
     await takeAll(router)
-    const { token } = await world.signIn()
-    await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token })
+    const { id } = await world.signIn()
+    const { apiSessions } = world.controller.auth
+    const [live] = apiSessions.listOfIdentity(id)
+    const identity = live?.identity as NonNullable<typeof live>['identity']
+    const session = { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] }
+    const begun = await world.system.write(async (tx) => {
+      const { id } = await apiSessions.insert(tx, session)
+      await apiSessions.revokeAll(tx, { identityId: identity.id })
+      return id
+    })
+    const token = apiSessions.deriveToken(begun)
     await world.controller.routers.sessionSync.settle()
     await router.takeReply(router.send(1))
     expect(router.received.some((message) => message.type === 20200 && readTokens(message).includes(token))).toBe(false)
