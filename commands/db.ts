@@ -18,7 +18,7 @@ export class DbCheck extends PrintingCommand {
     const { directory, file, auditKey } = await openDirectory(flags['data-dir'])
     const { checkDatabase } = await import('../src/operations/integrity/check-database.ts')
     if (process.stderr.isTTY) this.notice(`Reading ${file}; a large database takes some time.`)
-    const report = await runMaintenance(directory, async () => checkDatabase(directory, { database: file, auditKey }))
+    const report = await runMaintenance(directory, () => checkDatabase(directory, { database: file, auditKey }))
     const { findings, auditRecords, pendingMigrations } = report
     const sentence =
       findings.length === 0

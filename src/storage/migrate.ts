@@ -1,11 +1,12 @@
 // Brings a database to the newest schema in one transaction, and fills a new one with the built-in records.
+import { createHash } from 'node:crypto'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Clock } from '../foundation/clock.ts'
 import { version } from '../foundation/version.ts'
 import { DataDirectoryError } from '../settings/data-directory.ts'
 import { up as initial } from './migrations/0001-initial.ts'
 import { seed } from './seed.ts'
-import type { SqliteDatabase } from './sqlite/connection.ts'
+import { openInMemory, type SqliteDatabase } from './sqlite/connection.ts'
 
 /** One step between two schemas. */
 export interface Migration {
@@ -53,6 +54,72 @@ export function listPendingMigrations(
   return migrations.map(({ name }) => name).filter((name) => !applied.some((other) => other.name === name))
 }
 
+/**
+ * Requires that the migrations of a database made the schema that those of this build make. Until a release, the initial migration
+ * changes under the same name.
+ * @throws DataDirectoryError `OTHER_SCHEMA`, `NEWER_DATABASE`
+ */
+export async function requireOwnSchema(
+  connection: SqliteDatabase,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const applied = listAppliedMigrations(connection)
+  requireKnownMigrations(applied, migrations)
+  const last = applied.at(-1)
+  if (!last) return
+  const ownSchema = await computeSchema(migrations.slice(0, migrations.findIndex(({ name }) => name === last.name) + 1))
+  // Databases of builds that stored no digest do not have the column.
+  const { schema } = connection.prepare('select * from migrations where name = ?').get(last.name) as { schema?: string }
+  if (schema === ownSchema) return
+  const message = `the data has the schema ${shorten(schema)} of another build of version ${last.version} (${last.name}), and this build has the schema ${shorten(ownSchema)}`
+  const remedy =
+    'run the build that made it; to change to this one, controller export there, and controller apply here in a new directory'
+  throw new DataDirectoryError('OTHER_SCHEMA', message, remedy)
+}
+
+const SHOWN_DIGITS = 12
+
+function shorten(digest = 'unknown'): string {
+  return digest.slice(0, SHOWN_DIGITS)
+}
+
+const computedSchemas = new WeakMap<Migration, Promise<string>>()
+
+/** The digest of the schema that migrations make, computed once in a process for each last one. */
+function computeSchema(migrations: readonly Migration[]): Promise<string> {
+  const last = migrations.at(-1) as Migration
+  const schema = computedSchemas.get(last) ?? runInMemory(migrations)
+  computedSchemas.set(last, schema)
+  return schema
+}
+
+async function runInMemory(migrations: readonly Migration[]): Promise<string> {
+  const connection = openInMemory()
+  try {
+    const db = createSchemaBuilder(connection)
+    for (const { up } of migrations) await up(db)
+    return digestSchema(connection)
+  } finally {
+    connection.close()
+  }
+}
+
+/** The digest of all tables, indexes and triggers, except those of SQLite and of the migrations themselves. */
+function digestSchema(connection: SqliteDatabase): string {
+  const schema = connection
+    .prepare(
+      "select type, name, sql from sqlite_master where name not like 'sqlite\\_%' escape '\\' and tbl_name != 'migrations' order by type, name",
+    )
+    .raw()
+    .all()
+  return createHash('sha256').update(JSON.stringify(schema)).digest('hex')
+}
+
+/** The stock dialect on the same connection; never destroyed, because that would close it. */
+function createSchemaBuilder(connection: SqliteDatabase): Kysely<unknown> {
+  return new Kysely<unknown>({ dialect: new SqliteDialect({ database: connection }) })
+}
+
 /** Whether a database that has data needs a migration. @throws DataDirectoryError `NEWER_DATABASE` */
 export function needsMigration(connection: SqliteDatabase, migrations: readonly Migration[] = MIGRATIONS): boolean {
   return listPendingMigrations(connection, migrations).length > 0 && listAppliedMigrations(connection).length > 0
@@ -83,20 +150,19 @@ export async function migrate(
   const pendingNames = listPendingMigrations(connection, migrations)
   if (pendingNames.length === 0) return []
   const isNew = pendingNames.length === migrations.length
-  // The stock dialect on the same connection, for the schema builder; never destroyed, because that would close it.
-  const db = new Kysely<unknown>({ dialect: new SqliteDialect({ database: connection }) })
+  const db = createSchemaBuilder(connection)
   let current = ''
   connection.exec('begin immediate')
   try {
     connection.exec(
-      'create table if not exists migrations (name text primary key, at integer not null, version text not null) strict',
+      'create table if not exists migrations (name text primary key, at integer not null, version text not null, schema text not null) strict',
     )
-    const insert = connection.prepare('insert into migrations (name, at, version) values (?, ?, ?)')
+    const insert = connection.prepare('insert into migrations (name, at, version, schema) values (?, ?, ?, ?)')
     for (const { name, up } of migrations) {
       if (!pendingNames.includes(name)) continue
       current = name
       await up(db)
-      insert.run(name, clock.now(), version.version)
+      insert.run(name, clock.now(), version.version, digestSchema(connection))
     }
     if (isNew) await seed(db, clock.now())
     connection.exec('commit')

@@ -94,7 +94,7 @@ describe('a backup', () => {
     expect([findings, restored.findings]).toEqual([[], []])
     const names = listNames(target)
     for (let i = 0; i < 20; i++) expect(names).toContain(`before ${i}`)
-    expect(checkDatabase(target, getDataPaths(target)).findings).toEqual([])
+    expect((await checkDatabase(target, getDataPaths(target))).findings).toEqual([])
     const again = await testController({ directory: target })
     expect((await again.send({ method: 'GET', path: `${MANAGEMENT}/identities?limit=1`, token })).status).toBe(200)
     await again.stop()

@@ -67,7 +67,7 @@ describe.each(Array.from({ length: ROUNDS }, (_, at) => at + 1))(`killed, round 
 
   beforeAll(async () => {
     tracked = await killedWhileWriting(round)
-    findings = checkDatabase(directory, getDataPaths(directory)).findings
+    findings = (await checkDatabase(directory, getDataPaths(directory))).findings
     world = await testController({ directory })
   })
   afterAll(() => world?.stop())

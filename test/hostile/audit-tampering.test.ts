@@ -33,7 +33,7 @@ function tamper(change: (file: Database) => void): void {
 async function findings(): Promise<{ online: string[]; offline: readonly string[] }> {
   const { findings: online } = await admin.get('/controller/audit/verify')
   await world.stop()
-  const offline = checkDatabase(world.directory, getDataPaths(world.directory)).findings
+  const offline = (await checkDatabase(world.directory, getDataPaths(world.directory))).findings
   world = await testController({ directory: world.directory })
   return { online, offline }
 }
@@ -127,7 +127,7 @@ describe('a malformed audit record', () => {
 
     const { findings: online } = await admin.get('/controller/audit/verify')
     await world.stop()
-    const offline = checkDatabase(world.directory, getDataPaths(world.directory)).findings
+    const offline = (await checkDatabase(world.directory, getDataPaths(world.directory))).findings
 
     expect(online).toContain('the audit record 3 is malformed')
     expect(offline).toEqual(online)
@@ -149,7 +149,7 @@ describe('the key of the audit', () => {
     await world.stop()
     change()
 
-    const { findings: found } = checkDatabase(world.directory, getDataPaths(world.directory))
+    const { findings: found } = await checkDatabase(world.directory, getDataPaths(world.directory))
 
     expect(found).toEqual([expect.stringMatching(/audit\.key/)])
     await expect(testController({ directory: world.directory })).rejects.toThrow(/audit\.key/)
@@ -160,7 +160,7 @@ describe('the key of the audit', () => {
     await world.stop()
     writeFileSync(key(), Buffer.alloc(32, 7))
 
-    expect(checkDatabase(world.directory, getDataPaths(world.directory)).findings).toContain(
+    expect((await checkDatabase(world.directory, getDataPaths(world.directory))).findings).toContain(
       'the audit record 1 was changed after it was written',
     )
   })

@@ -171,7 +171,7 @@ describe('the chain of audit records', () => {
       expect(report.isWhole).toBe(false)
       expect(report.findings).toEqual([expect.stringMatching(finding)])
       await world.stop()
-      const offline = checkDatabase(world.directory, getDataPaths(world.directory))
+      const offline = await checkDatabase(world.directory, getDataPaths(world.directory))
       world = await testController({ directory: world.directory })
       expect(offline.findings).toEqual(report.findings)
     },

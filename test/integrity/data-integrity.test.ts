@@ -135,7 +135,7 @@ describe('a check of the data', () => {
 
     const { results } = await run('check')
     await world.stop()
-    const { findings } = checkDatabase(world.directory, getDataPaths(world.directory))
+    const { findings } = await checkDatabase(world.directory, getDataPaths(world.directory))
     world = await testController({ directory: world.directory })
 
     expect(results).toEqual([{ description: expect.stringContaining('audit record 1'), fixed: false }])

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { version } from '../../src/foundation/version.ts'
 import { createBackup } from '../../src/operations/backup/create-backup.ts'
 import { restoreBackup, verifyBackup } from '../../src/operations/backup/restore-backup.ts'
+import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { MIGRATIONS, type Migration } from '../../src/storage/migrate.ts'
 import { copyOfTemplate, MANAGEMENT, testController } from '../world/controller.ts'
@@ -128,10 +129,55 @@ describe('a backup of an older schema', () => {
   })
 })
 
+describe('a build with another schema under the same name', () => {
+  const changed: Migration[] = MIGRATIONS.map(({ name, up }) => ({
+    name,
+    async up(db) {
+      await up(db)
+      await db.schema.alterTable('services').addColumn('note', 'text').execute()
+    },
+  }))
+
+  it('does not open the data, and names both schemas', async () => {
+    await expect(testController({ directory, migrations: changed })).rejects.toMatchObject({
+      code: 'OTHER_SCHEMA',
+      message: expect.stringMatching(
+        /^the data has the schema [0-9a-f]{12} of another build of version \S+ \(0001-initial\), and this build has the schema [0-9a-f]{12}$/,
+      ),
+      remedy: expect.stringContaining('controller export'),
+    })
+    const world = await testController({ directory })
+    await world.stop()
+  })
+
+  it('is named by the check of the database, and when a backup is verified', async () => {
+    onDatabase((database) => database.exec("update migrations set schema = 'ffffffffffffffff'"))
+    const file = join(directory, '..', 'other')
+    await createBackup({ directory, file, now: 0 })
+
+    await expect(checkDatabase(directory, getDataPaths(directory))).rejects.toMatchObject({
+      code: 'OTHER_SCHEMA',
+      message: expect.stringContaining('the schema ffffffffffff of another build'),
+    })
+    await expect(verifyBackup({ file })).rejects.toMatchObject({ code: 'OTHER_SCHEMA' })
+  })
+
+  it('is also one that stored no digest', async () => {
+    onDatabase((database) => database.exec('alter table migrations drop column schema'))
+
+    await expect(testController({ directory })).rejects.toMatchObject({
+      code: 'OTHER_SCHEMA',
+      message: expect.stringContaining('the schema unknown of another build'),
+    })
+  })
+})
+
 describe('an older program', () => {
   const migrateByNewer = () =>
     onDatabase((database) =>
-      database.prepare('insert into migrations (name, at, version) values (?, ?, ?)').run('0009-later', 0, 'v9.8.7'),
+      database
+        .prepare('insert into migrations (name, at, version, schema) values (?, ?, ?, ?)')
+        .run('0009-later', 0, 'v9.8.7', 'f'),
     )
 
   it('refuses a directory that a newer one migrated, and names its version', async () => {
@@ -149,7 +195,9 @@ describe('an older program', () => {
   it('refuses a backup that a newer one made', async () => {
     const world = await testController({ directory })
     const database = new Sqlite(getDataPaths(directory).database)
-    database.prepare('insert into migrations (name, at, version) values (?, ?, ?)').run('0009-later', 0, 'v9.8.7')
+    database
+      .prepare('insert into migrations (name, at, version, schema) values (?, ?, ?, ?)')
+      .run('0009-later', 0, 'v9.8.7', 'f')
     database.close()
     const file = join(directory, '..', 'newer')
     await createBackup({ directory, file, now: 0 })

@@ -61,7 +61,7 @@ export async function storm<T>(name: string, options: StormOptions, attack: (tar
     await target.end('SIGKILL')
   }
   options.beforeRestart?.(directory)
-  const { findings } = checkDatabase(directory, getDataPaths(directory))
+  const { findings } = await checkDatabase(directory, getDataPaths(directory))
   const lostChanges = await findLost(directory, outcome.work.acknowledged)
   rmSync(options.parent === undefined ? dirname(directory) : directory, { recursive: true, force: true })
   report(name, outcome)

@@ -118,7 +118,7 @@ async function unpackBackup(source: BackupSource, folder: string): Promise<Verif
     throw damagedError(source.file, `its certificates cannot be used: ${(error as Error).message}`, error)
   }
   for (const each of [paths.pki, folder]) syncDirectory(each)
-  return { manifest, findings: checkDatabaseFile(paths).findings }
+  return { manifest, findings: (await checkDatabaseFile(paths)).findings }
 }
 
 async function unpackFile(folder: string, name: string, content: AsyncIterable<Buffer>): Promise<void> {

@@ -1,7 +1,7 @@
 // Checks a whole database on one snapshot: its file, its references, its sets, its inventory of certificates and its audit.
 import { setImmediate } from 'node:timers/promises'
-import { requireDatabase } from '../../settings/data-directory.ts'
-import { listAppliedMigrations, listPendingMigrations, MIGRATIONS } from '../../storage/migrate.ts'
+import { DataDirectoryError, requireDatabase } from '../../settings/data-directory.ts'
+import { listAppliedMigrations, listPendingMigrations, MIGRATIONS, requireOwnSchema } from '../../storage/migrate.ts'
 import { openForReading, type SqliteDatabase } from '../../storage/sqlite/connection.ts'
 import { lockDirectory } from '../../storage/sqlite/directory-lock.ts'
 import { checkAudit } from './check-audit.ts'
@@ -76,20 +76,24 @@ const MAX_FINDINGS = 100
  * Checks the database of a data directory on which no controller runs.
  * @throws DirectoryLockedError, DataDirectoryError
  */
-export function checkDatabase(directory: string, files: CheckedFiles): CheckReport {
+export async function checkDatabase(directory: string, files: CheckedFiles): Promise<CheckReport> {
   const unlock = lockDirectory(directory)
   try {
     requireDatabase(directory)
-    return checkDatabaseFile(files)
+    return await checkDatabaseFile(files)
   } finally {
     unlock()
   }
 }
 
-/** The same for the file of a database that no other process changes. @throws DataDirectoryError `NEWER_DATABASE` */
-export function checkDatabaseFile(files: CheckedFiles): CheckReport {
+/**
+ * The same for the file of a database that no other process changes.
+ * @throws DataDirectoryError `NEWER_DATABASE`, `OTHER_SCHEMA`
+ */
+export async function checkDatabaseFile(files: CheckedFiles): Promise<CheckReport> {
   const connection = openForReading(files.database)
   try {
+    await requireReadableSchema(connection)
     const findings: string[] = []
     for (const { description } of findDefects(connection, files)) {
       findings.push(description)
@@ -102,6 +106,15 @@ export function checkDatabaseFile(files: CheckedFiles): CheckReport {
     }
   } finally {
     connection.close()
+  }
+}
+
+/** The tables of a damaged file may be unreadable: its defects say so. */
+async function requireReadableSchema(connection: SqliteDatabase): Promise<void> {
+  try {
+    await requireOwnSchema(connection)
+  } catch (error) {
+    if (error instanceof DataDirectoryError) throw error
   }
 }
 

@@ -69,3 +69,10 @@ function addFunctions(connection: SqliteDatabase): void {
     typeof text === 'string' ? text.toUpperCase() : text,
   )
 }
+
+/** Opens an empty database in memory, which ends with the connection. */
+export function openInMemory(): SqliteDatabase {
+  const connection = new Sqlite(':memory:')
+  addFunctions(connection)
+  return connection
+}

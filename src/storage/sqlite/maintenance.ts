@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import type { Clock } from '../../foundation/clock.ts'
 import { requireDatabase } from '../../settings/data-directory.ts'
-import { migrate, needsMigration } from '../migrate.ts'
+import { migrate, needsMigration, requireOwnSchema } from '../migrate.ts'
 import { openForWriting } from './connection.ts'
 import { copyDatabaseInto, discardDatabase } from './copy-database.ts'
 import { lockDirectory } from './directory-lock.ts'
@@ -56,6 +56,7 @@ async function migrateFile(
 ): Promise<readonly string[]> {
   const connection = openForWriting(file)
   try {
+    await requireOwnSchema(connection)
     if (needsMigration(connection)) await beforeMigration()
     return await migrate(connection, clock)
   } finally {

@@ -7,7 +7,7 @@ import { errors } from '../../foundation/errors.ts'
 import { Audit, type ChainHead } from '../audit/audit.ts'
 import { type AuditSealer, CHAIN_START, type SealedRecord } from '../audit/audit-seal.ts'
 import type { Database } from '../database.ts'
-import { MIGRATIONS, type Migration, migrate, needsMigration } from '../migrate.ts'
+import { MIGRATIONS, type Migration, migrate, needsMigration, requireOwnSchema } from '../migrate.ts'
 import { type ProjectionError, Projections } from '../projection.ts'
 import { ResultCache } from '../result-cache.ts'
 import {
@@ -60,6 +60,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
   try {
     connection = openForWriting(file)
     const { migrations = MIGRATIONS, beforeMigration } = options
+    await requireOwnSchema(connection, migrations)
     if (needsMigration(connection, migrations)) await beforeMigration?.()
     await migrate(connection, clock, migrations)
     return new SqliteStore(file, connection, clock, options)
