@@ -1,8 +1,9 @@
 // Writes what follows from the operations and the commands: dist/api.json, from which commands are made; oclif.manifest.json, by
-// which they are found without loading them, and dist/topics.json, their topics; docs/cli.md, the reference. With --check it only says
+// which they are found without loading them, and dist/topics.json, their topics; docs/cli/, the reference. With --check it only says
 // whether they are current.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Plugin } from '@oclif/core'
+import { divideReference, removeOtherPages } from './cli-pages.mjs'
 
 const root = new URL('..', import.meta.url)
 const isCheck = process.argv.includes('--check')
@@ -36,6 +37,8 @@ write('dist/topics.json', JSON.stringify(listTopics(commands)))
 // A line a command: quick to read at every start, and a change shows where it is.
 const lines = Object.entries(commands).map(([id, command]) => `${JSON.stringify(id)}: ${JSON.stringify(command)}`)
 write('oclif.manifest.json', `{"version": "${version}",\n"commands": {\n${lines.join(',\n')}\n}}\n`)
-write('docs/cli.md', await renderReference())
+const pages = divideReference(await renderReference())
+if (!isCheck) removeOtherPages(new URL('docs/cli/', root), pages)
+for (const [name, text] of pages) write(`docs/cli/${name}`, text)
 const { renderConfigReference } = await import('../dist/src/settings/config-reference.js')
 write('docs/configuration.md', renderConfigReference())

@@ -1,4 +1,4 @@
-// Renders docs/cli.md, the reference of the command line, from the texts of the help.
+// Renders the reference of the command line, which the build divides into docs/cli/, from the texts of the help.
 import { stripVTControlCharacters } from 'node:util'
 import { type Command, Config, type Interfaces } from '@oclif/core'
 import { loadOptions } from '../oclif-options.ts'
