@@ -1,13 +1,16 @@
 // Chooses the controller of a command: a running one by its profile, or with `--offline` the data directory.
 import { hostname, userInfo } from 'node:os'
 import { Flags, type Interfaces } from '@oclif/core'
+import { createHttpTransport } from '../src/client/http-transport.ts'
 import type { Transport } from '../src/client/transport.ts'
-import { findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
+import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
 import { type BasePath, Client } from './client/client.ts'
+import { normalizeUrl } from './client/controller-url.ts'
+import type { Environment } from './client/environment.ts'
 import { readExternalJwt, toBearerHeaders } from './client/external-jwt.ts'
 import { createProfileTransport } from './client/pinned-roots.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './client/profiles.ts'
-import { withRenewedSession } from './client/renewed-session.ts'
+import { withOwnSession, withRenewedSession } from './client/renewed-session.ts'
 import { openOffline } from './data-directory.ts'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { databaseDirectoryFlag, findDataDirectory } from './local-directory.ts'
@@ -24,13 +27,13 @@ export interface ConnectionFlags {
 }
 
 export const profileFlag = Flags.string({
-  description: 'The profile to use. Default: the current one.',
+  description: 'The profile to use. Default: what environment variables name, else the current one.',
   env: 'CONTROLLER_PROFILE',
   helpGroup: 'GLOBAL',
 })
 
 export const controllerFlag = Flags.string({
-  description: 'URL of the controller, instead of a profile.',
+  description: 'URL of the controller, instead of a profile. Default: CONTROLLER_URL.',
   helpGroup: 'GLOBAL',
 })
 
@@ -74,27 +77,36 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
     const directory = await findDataDirectory(flags['data-dir'])
     return new Client(wrap(await openOffline(directory, getUserName(), access)), { base })
   }
-  for (const { name, meant } of findMisspeltVariables(process.env, ['CONTROLLER_PROFILE', 'CONTROLLER_DATA_DIR']))
+  for (const { name, meant } of findMisspeltVariables(process.env, COMMAND_VARIABLES))
     notice(`${name} has no effect: did you mean ${meant}?`)
-  const { name, profile } = chooseProfile(flags)
-  if (profile.token === undefined && !isPublic) {
-    throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `${profile.url}: the profile ${name} is not signed in`, {
-      hint: toCommandLine('login', ['--profile', name]),
-    })
-  }
+  const { name, profile } = await chooseProfile(flags)
+  const isByEnvironment = name === undefined
+  const signsInItself = isByEnvironment && profile.identityFile !== undefined
+  if (profile.token === undefined && !signsInItself && !isPublic) throw notSignedInError(name, profile)
   const secondFile = findSecondFactorFile(profile)
   const headers = {
     'user-agent': `controller/${version} (${hostname()})`,
     ...(secondFile === undefined ? {} : toBearerHeaders(await readExternalJwt(secondFile))),
   }
-  const transport = withRenewedSession(wrap(createProfileTransport(name, profile, headers)), name, profile)
-  return new Client(transport, { base, token: profile.token })
+  const { url, rootPem, token } = profile
+  const transport = isByEnvironment
+    ? withOwnSession(wrap(createHttpTransport({ url, rootPem, headers })), profile)
+    : withRenewedSession(wrap(createProfileTransport(name, profile, headers)), name, profile)
+  return new Client(transport, { base, token })
+}
+
+function notSignedInError(name: string | undefined, { url }: Profile): CommandError {
+  const [message, hint] =
+    name === undefined
+      ? ['neither CONTROLLER_TOKEN nor CONTROLLER_IDENTITY_FILE is set', `set one of them, or: controller login ${url}`]
+      : [`${url}: the profile ${name} is not signed in`, toCommandLine('login', ['--profile', name])]
+  return new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', message, { hint })
 }
 
 /** The external JWT that comes with every request of the profile; undefined if its sign-in needs none. */
 export async function readSecondJwt(flags: ConnectionFlags): Promise<string | undefined> {
   if (flags.offline) return undefined
-  const file = findSecondFactorFile(chooseProfile(flags).profile)
+  const file = findSecondFactorFile((await chooseProfile(flags)).profile)
   return file === undefined ? undefined : readExternalJwt(file)
 }
 
@@ -107,10 +119,26 @@ export function getUserName(): string {
   }
 }
 
-/** The profile that the flags choose, else the current one. @throws CommandError with exit code 4 if there is none */
-export function chooseProfile({ controller, profile }: ConnectionFlags): { name: string; profile: Profile } {
+/** What a command works with: a profile, or what environment variables name in place of one, which has no name. */
+export interface ChosenProfile {
+  readonly name: string | undefined
+  readonly profile: Profile
+}
+
+/**
+ * The profile that the flags choose, else the environment, else the current one.
+ * @throws CommandError with exit code 4 if there is none, 2 if an environment variable cannot be used
+ */
+export async function chooseProfile({ controller, profile }: ConnectionFlags): Promise<ChosenProfile> {
   const profiles = Profiles.open(process.env)
-  if (controller !== undefined) return findProfileOfUrl(profiles, controller, profile)
+  const flagUrl = controller === undefined ? undefined : normalizeUrl(controller)
+  const isTyped = profile !== undefined && profile !== process.env.CONTROLLER_PROFILE
+  const environment = isTyped || !hasEnvironment(process.env) ? undefined : await readVariables(flagUrl, profiles)
+  if (environment?.profile) return { name: undefined, profile: environment.profile }
+  if (flagUrl !== undefined) return findProfileOfUrl(profiles, flagUrl, profile)
+  if (environment?.url !== undefined && profile === undefined) {
+    return findProfileOfUrl(profiles, environment.url, undefined, ', which CONTROLLER_URL names')
+  }
   const name = profile ?? profiles.currentName
   const chosenProfile = name === undefined ? undefined : profiles.get(name)
   if (name !== undefined && chosenProfile) return { name, profile: chosenProfile }
@@ -119,6 +147,16 @@ export function chooseProfile({ controller, profile }: ConnectionFlags): { name:
       ? describeNoProfile(profiles)
       : { message: `there is no profile ${name}`, hint: 'controller profile list' }
   throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', message, { hint })
+}
+
+/** Whether environment variables name a controller or a credential. */
+export function hasEnvironment(env: NodeJS.ProcessEnv): boolean {
+  return Boolean(env.CONTROLLER_URL || env.CONTROLLER_TOKEN || env.CONTROLLER_IDENTITY_FILE)
+}
+
+async function readVariables(flagUrl: string | undefined, profiles: Profiles): Promise<Environment> {
+  const { readEnvironment } = await import('./client/environment.ts')
+  return readEnvironment(process.env, flagUrl, profiles)
 }
 
 /** Why no profile is chosen, and the command that helps. */
@@ -136,8 +174,8 @@ function findProfileOfUrl(
   profiles: Profiles,
   url: string,
   preferred: string | undefined,
+  source = '',
 ): { name: string; profile: Profile } {
-  const normalizedUrl = normalizeUrl(url)
   const names = [
     ...(preferred === undefined ? [] : [preferred]),
     ...(profiles.currentName === undefined ? [] : [profiles.currentName]),
@@ -145,19 +183,9 @@ function findProfileOfUrl(
   ]
   for (const name of names) {
     const profile = profiles.get(name)
-    if (profile?.url === normalizedUrl) return { name, profile }
+    if (profile?.url === url) return { name, profile }
   }
-  throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `there is no profile for ${normalizedUrl}`, {
-    hint: `controller login ${normalizedUrl}`,
+  throw new CommandError(EXIT.signInFirst, 'NOT_SIGNED_IN', `there is no profile for ${url}${source}`, {
+    hint: `controller login ${url}`,
   })
-}
-
-/**
- * Returns `https://host:port`; the scheme may be missing. @throws CommandError with exit code 2 if the text is not such
- * a URL
- */
-export function normalizeUrl(text: string): string {
-  const url = text.includes('://') ? text : `https://${text}`
-  if (URL.canParse(url) && url.startsWith('https://')) return new URL(url).origin
-  throw new CommandError(EXIT.usage, 'USAGE', `${text} is not the URL of a controller`, { hint: 'https://HOST:PORT' })
 }

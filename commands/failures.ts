@@ -43,9 +43,9 @@ async function describeFailure(error: Error, attempt: Attempt): Promise<Failure>
 
 // ---- error responses of the controller ----------------------------------------------------------------------------
 
-function describeRequestError(error: RequestError, attempt: Attempt): Failure {
+async function describeRequestError(error: RequestError, attempt: Attempt): Promise<Failure> {
   const { target, code, field, requestId } = error
-  const hint = findHint(error, attempt)
+  const hint = await findHint(error, attempt)
   return {
     // The API reports a duplicate as an invalid value; its code must not contradict the exit code.
     code: toExitCode(error) === EXIT.conflict && code === 'COULD_NOT_VALIDATE' ? 'CONFLICT' : code,
@@ -61,7 +61,7 @@ function explainRequestError({ causeCode, reason, explanation }: RequestError): 
   return causeCode === 'PERMISSION_DENIED' && reason ? `not permitted: ${reason}` : explanation
 }
 
-function findHint(error: RequestError, attempt: Attempt): string | undefined {
+async function findHint(error: RequestError, attempt: Attempt): Promise<string | undefined> {
   const { target, status, causeCode, code } = error
   const isOnline = target.startsWith('https://')
   const [noun] = attempt.command.split(' ')
@@ -110,8 +110,8 @@ function toBareAttributes({ field, value }: RequestError, { command, argv }: Att
   return words.every((word, at) => word === argv[at]) ? undefined : toCommandLine(command, words)
 }
 
-/** The login that renews the profile of the failed command. */
-function toLoginCommand(target: string, { argv }: Attempt): string {
+/** The login that renews the profile of the failed command, or the variable that holds its session. */
+async function toLoginCommand(target: string, { argv }: Attempt): Promise<string> {
   const readFlag = (flag: string) =>
     argv
       .map((word, at) =>
@@ -120,7 +120,8 @@ function toLoginCommand(target: string, { argv }: Attempt): string {
       .find((value) => value !== undefined)
   try {
     const profile = readFlag('profile') ?? (process.env.CONTROLLER_PROFILE || undefined)
-    const { name } = chooseProfile({ controller: readFlag('controller'), profile })
+    const { name } = await chooseProfile({ controller: readFlag('controller'), profile })
+    if (name === undefined) return 'set CONTROLLER_TOKEN to the token of a new session'
     return toCommandLine('login', ['--profile', name])
   } catch {
     return toCommandLine('login', [target])

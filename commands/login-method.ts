@@ -1,9 +1,9 @@
 // Chooses the controller, the profile and the way to sign in of a login.
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
+import { normalizeUrl } from './client/controller-url.ts'
 import { type Profile, type Profiles, type SignInMethod, toProfileName } from './client/profiles.ts'
 import type { PrimaryFactor } from './client/sign-in.ts'
-import { normalizeUrl } from './connection.ts'
 import { makeUsageError } from './exit-codes.ts'
 import type { TrustFlags } from './root-trust.ts'
 import type { SecondFactorFlags } from './second-factors.ts'

@@ -15,7 +15,7 @@ export class Logout extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Logout)
-    const { name, profile } = chooseProfile(flags)
+    const { name, profile } = await chooseProfile(flags)
     const { url, rootPem, token } = profile
     if (token !== undefined) {
       const client = new Client(createHttpTransport({ url, rootPem }), { base: EITHER_PATH, token })
@@ -31,8 +31,9 @@ export class Logout extends PrintingCommand {
         await client.close()
       }
     }
-    Profiles.open(process.env).signOut(name)
-    const sentence = `Signed out of ${url} (profile ${name}).`
-    await this.print({ kind: 'done', sentence, facts: { profile: name, url } }, flags.output)
+    if (name !== undefined) Profiles.open(process.env).signOut(name)
+    const source = name === undefined ? 'the session of CONTROLLER_TOKEN' : `profile ${name}`
+    const sentence = `Signed out of ${url} (${source}).`
+    await this.print({ kind: 'done', sentence, facts: { profile: name ?? null, url } }, flags.output)
   }
 }

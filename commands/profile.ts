@@ -1,8 +1,10 @@
 // `controller profile …`: lists, selects and deletes the profiles of the user.
 
+import { createHttpTransport } from '../src/client/http-transport.ts'
 import { findNearest } from '../src/foundation/nearest.ts'
 import { requiredArgument } from './arguments.ts'
 import { PrintingCommand } from './base.ts'
+import { Client, EITHER_PATH, RequestError } from './client/client.ts'
 import { type Profile, Profiles } from './client/profiles.ts'
 import { rootFromPem } from './client/trust.ts'
 import { describeNoProfile } from './connection.ts'
@@ -12,17 +14,24 @@ const profileArgument = { profile: requiredArgument({ description: 'Name of the 
 
 export class ProfileList extends PrintingCommand {
   static override summary = 'Lists the profiles: controllers, with the username and the session of each.'
+  static override description = [
+    'SESSION is "signed in", "ended" if the session was not used for too long or was revoked, "signed out", or "unknown" if the',
+    'controller does not respond.',
+  ].join('\n')
   static override aliases = ['profiles:list', 'profile:ls', 'profiles:ls']
   static override examples = ['<%= config.bin %> <%= command.id %>']
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ProfileList)
     const profiles = Profiles.open(process.env)
-    const items = profiles.names.map((name) => toItem(name, profiles))
-    await this.print(
-      { kind: 'list', name: 'profiles', items, columns: ['name', 'current', 'url', 'username', 'signedInAt'] },
-      flags.output,
+    const items = await Promise.all(
+      profiles.names.map(async (name) => ({
+        ...toItem(name, profiles),
+        session: await readSessionState(requireProfile(profiles, name)),
+      })),
     )
+    const columns = ['name', 'current', 'url', 'username', 'session', 'signedInAt']
+    await this.print({ kind: 'list', name: 'profiles', items, columns }, flags.output)
   }
 }
 
@@ -65,6 +74,24 @@ function requireProfile(profiles: Profiles, name: string): Profile {
   const near = findNearest(name, profiles.names)
   const hint = near.length > 0 ? near.join(', ') : 'controller profile list'
   throw new CommandError(EXIT.notFound, 'NOT_FOUND', `there is no profile ${name}`, { hint })
+}
+
+const TIMEOUT_MS = 3_000
+
+/** The state of the session of a profile, which only its controller knows. */
+async function readSessionState({ url, rootPem, token }: Profile): Promise<string> {
+  if (token === undefined) return 'signed out'
+  const client = new Client(createHttpTransport({ url, rootPem }), { base: EITHER_PATH, token })
+  const timer = setTimeout(() => void client.close(), TIMEOUT_MS)
+  try {
+    await client.call('GET', '/current-api-session')
+    return 'signed in'
+  } catch (error) {
+    return error instanceof RequestError && error.causeCode === 'SESSION_UNKNOWN' ? 'ended' : 'unknown'
+  } finally {
+    clearTimeout(timer)
+    await client.close()
+  }
 }
 
 /** A profile as it is listed, without its token. */

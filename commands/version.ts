@@ -1,7 +1,7 @@
 // `controller version`: shows the version of this command line, and that of the controller.
 import { PrintingCommand, printingFlags } from './base.ts'
 import { Profiles } from './client/profiles.ts'
-import { type ConnectionFlags, connect, connectionFlags, describeNoProfile } from './connection.ts'
+import { type ConnectionFlags, connect, connectionFlags, describeNoProfile, hasEnvironment } from './connection.ts'
 
 /** The members of a version that are shown to people. */
 interface ControllerVersion {
@@ -48,6 +48,7 @@ function isControllerKnown({ offline, controller, profile }: ConnectionFlags): b
     offline === true ||
     controller !== undefined ||
     profile !== undefined ||
+    hasEnvironment(process.env) ||
     Profiles.open(process.env).currentName !== undefined
   )
 }

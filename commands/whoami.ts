@@ -19,14 +19,15 @@ export const whoami = defineConnectedCommand({
     const { id, identity, expiresAt } = data as CurrentSession
     const { data: currentIdentity } = await client.call('GET', '/current-identity')
     const { isAdmin } = currentIdentity as { isAdmin: boolean }
-    const { name } = chooseProfile(flags)
+    const { name } = await chooseProfile(flags)
+    const source = name === undefined ? 'as environment variables say' : `profile ${name}`
     const role = isAdmin ? 'an administrator' : 'not an administrator'
     const reach = isAdmin ? '' : '\nWhat you can reach: controller access'
     await print({
       kind: 'done',
-      sentence: `${identity.name}, ${role}, at ${client.target} (profile ${name}). If it is not used, the session expires ${toTimeText(expiresAt)}.${reach}`,
+      sentence: `${identity.name}, ${role}, at ${client.target} (${source}). If it is not used, the session expires ${toTimeText(expiresAt)}.${reach}`,
       facts: {
-        profile: name,
+        profile: name ?? null,
         url: client.target,
         identityId: identity.id,
         identityName: identity.name,

@@ -14,7 +14,7 @@ import {
   settingVariables,
 } from '../src/settings/config.ts'
 import { getDataPaths } from '../src/settings/data-directory.ts'
-import { findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
+import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
 import { pruneAudit } from '../src/storage/audit/audit-records.ts'
 import { reportClockJumps } from '../src/storage/clock-jumps.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
@@ -27,9 +27,6 @@ import { BASE_PATHS } from './requests/mount-points.ts'
 
 /** What clients call the APIs when they look for controllers. */
 const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
-
-/** What the command line reads. */
-const COMMAND_VARIABLES = ['CONTROLLER_PROFILE', 'CONTROLLER_DATA_DIR']
 
 export interface StartOptions {
   readonly directory: string

@@ -1,4 +1,4 @@
-// Signs in again by the identity file of a profile, if its session has ended.
+// Signs in by identity files: again if the session of a profile has ended, and for one command by that of the environment.
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { collectReply, type Reply, type Request, type Stream, type Transport } from '../../src/client/transport.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
@@ -38,8 +38,36 @@ function isSessionUnknown(target: string, reply: Reply): boolean {
   return new RequestError(target, reply).causeCode === 'SESSION_UNKNOWN'
 }
 
+/** A transport whose requests are of a session of its own, which ends when it closes, if the environment names an identity file. */
+export function withOwnSession(transport: Transport, profile: Profile): Transport {
+  const { identityFile } = profile
+  if (identityFile === undefined) return transport
+  let token: Promise<string> | undefined
+  const stream = async (request: Request): Promise<Stream> => {
+    token ??= signInByFile(profile, identityFile, ['--identity', identityFile])
+    return transport.stream({ ...request, headers: { ...request.headers, 'net-session': await token } })
+  }
+  return {
+    ...transport,
+    stream,
+    send: async (request) => collectReply(await stream(request)),
+    async close() {
+      const openedToken = await token?.catch(() => undefined)
+      if (openedToken !== undefined) await new PartialSession(transport, { token: openedToken }).end()
+      await transport.close()
+    },
+  }
+}
+
 /** Signs in, and stores the new session in the profile. @throws CommandError if a second factor is required, or the certificate is refused */
 async function renewSession(name: string, profile: Profile, identityFile: string): Promise<string> {
+  const token = await signInByFile(profile, identityFile, ['--profile', name])
+  Profiles.open(process.env).renewSession(name, profile, token)
+  return token
+}
+
+/** @param login the arguments of a login, which presents second factors */
+async function signInByFile(profile: Profile, identityFile: string, login: readonly string[]): Promise<string> {
   const { url, rootPem } = profile
   const { clientCertificate } = readIdentityFile(identityFile)
   const secondFile = findSecondFactorFile(profile)
@@ -47,15 +75,10 @@ async function renewSession(name: string, profile: Profile, identityFile: string
   const transport = createHttpTransport({ url, rootPem, clientCertificate, headers: toBearerHeaders(jwt) })
   try {
     const session = await requestApiSession(transport, { method: 'cert', identityFile, clientCertificate })
-    if ((session.authQueries ?? []).length > 0) {
-      await new PartialSession(transport, session).end()
-      const message = `${url}: your session has ended, and a new one requires a second factor`
-      throw new CommandError(EXIT.signInFirst, 'SESSION_ENDED', message, {
-        hint: toCommandLine('login', ['--profile', name]),
-      })
-    }
-    Profiles.open(process.env).renewSession(name, profile, session.token)
-    return session.token
+    if ((session.authQueries ?? []).length === 0) return session.token
+    await new PartialSession(transport, session).end()
+    const message = `${url}: a new session of ${identityFile} requires a second factor`
+    throw new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: toCommandLine('login', login) })
   } catch (error) {
     throw await explainFailedSignIn(error, { method: 'cert', identityFile, clientCertificate }, url)
   } finally {

@@ -84,6 +84,28 @@ Lists are complete unless --limit is set; a message on stderr states if a list w
 Colors are used only on a terminal, and not if NO_COLOR is set. Without a terminal there are no prompts: each prompt has an
 equivalent flag, and --yes confirms destructive changes.`
 
+const environment = `Environment variables: how a machine without profiles, such as one of CI, names its controller.
+
+  CONTROLLER_URL             URL of the controller
+  CONTROLLER_TOKEN           token of an API session, as a sign-in at the API returns it
+  CONTROLLER_IDENTITY_FILE   identity file: each command signs in with its certificate, and ends the session
+  CONTROLLER_ROOT_FILE       file with the root certificate of the controller, as PEM
+
+Valid are
+  an identity file           with the controller and the root of the file, unless the other two variables name others
+  a token and a URL          and a root, unless a profile of that controller pins it
+  a URL and a root           for what is public, such as "version"
+  a URL alone                chooses the profile of that controller
+
+Flags come first: --profile and --offline, and --controller if it names another controller than the variables. The variables come
+before the current profile. CONTROLLER_PROFILE chooses a profile, and does not go together with a token or an identity file.
+"login" and "profile" work on profiles only.
+
+  CONTROLLER_DATA_DIR        data directory of offline commands and of "serve"
+  NO_COLOR                   no colors on a terminal
+
+Other variables that begin with CONTROLLER_ are settings of "serve", such as CONTROLLER_SESSION_TIMEOUT.`
+
 const exitCodes = () =>
   [
     'Exit codes: the same for all commands.',
@@ -98,5 +120,9 @@ export const helpPages: Readonly<Record<string, HelpPage>> = {
   'exit-codes': { summary: 'The exit codes of all commands.', text: exitCodes },
   filters: { summary: 'The query language that filters and sorts lists.', text: () => filters },
   roles: { summary: 'How policies select records: #attribute, @name and #all.', text: () => roles },
+  environment: {
+    summary: 'The environment variables that name a controller and a credential.',
+    text: () => environment,
+  },
   output: { summary: 'The output formats, and the use of stdout and stderr.', text: () => output },
 }

@@ -5,6 +5,16 @@ const PREFIX = 'CONTROLLER_'
 // More mistakes in one name are improbable, and the name may belong to another program.
 const MAX_DISTANCE = 2
 
+/** What the command line reads. The other variables are settings. */
+export const COMMAND_VARIABLES: readonly string[] = [
+  'CONTROLLER_PROFILE',
+  'CONTROLLER_DATA_DIR',
+  'CONTROLLER_URL',
+  'CONTROLLER_TOKEN',
+  'CONTROLLER_IDENTITY_FILE',
+  'CONTROLLER_ROOT_FILE',
+]
+
 /** A variable that is not read, and the one that was probably meant. */
 export interface MisspeltVariable {
   readonly name: string
