@@ -3,6 +3,7 @@ import { Command, Flags, type Interfaces } from '@oclif/core'
 import { CommandError, EXIT } from './exit-codes.ts'
 import { reportFailure } from './failures.ts'
 import { toTypedCommand } from './naming.ts'
+import { colorMarks, hasColors } from './output/colors.ts'
 import { type Format, formats, printResult, type Result, type Selection } from './output/formats.ts'
 import { openStdout } from './output/stdout.ts'
 import { escapeLines } from './output/text.ts'
@@ -66,7 +67,8 @@ export abstract class PrintingCommand extends Command {
 
   /** Writes a message for the user to stderr. */
   protected notice(text: string): void {
-    process.stderr.write(`${escapeLines(text)}\n`)
+    const lines = escapeLines(text)
+    process.stderr.write(`${hasColors(process.stderr) ? colorMarks(lines) : lines}\n`)
   }
 
   override async catch(error: Error): Promise<void> {

@@ -1,4 +1,5 @@
 // Writes failures to stderr: as text for people, as one JSON object for programs.
+import { colorText, hasColors } from './output/colors.ts'
 import { escapeJson, escapeLines } from './output/text.ts'
 
 /** The command that failed. */
@@ -27,10 +28,11 @@ export function writeFailure(failure: Failure, argv: readonly string[]): void {
 }
 
 function toText({ message, hint, requestId }: Failure): string {
-  const lines = [message]
-  if (hint) lines.push(`Try: ${hint}`)
-  if (requestId) lines.push(`Request: ${requestId}`)
-  return `${escapeLines(lines.join('\n'))}\n`
+  const text = escapeLines(message)
+  const lines = [hasColors(process.stderr) ? colorText(text, 'red') : text]
+  if (hint) lines.push(escapeLines(`Try: ${hint}`))
+  if (requestId) lines.push(escapeLines(`Request: ${requestId}`))
+  return `${lines.join('\n')}\n`
 }
 
 /** Whether the output format is one for programs. JSON is also valid YAML. */

@@ -3,6 +3,7 @@ import { Flags } from '@oclif/core'
 import type { Client } from '../client/client.ts'
 import { defineConnectedCommand } from '../connected.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
+import { colorMarks, hasColors } from '../output/colors.ts'
 import { toCommandLine } from '../shell-words.ts'
 import { NetworkFiles } from './network-files.ts'
 import { hasChanges, type PlanSummary, PlanText } from './plan-items.ts'
@@ -87,7 +88,7 @@ export async function* fetchPlan(
 async function* renderPlan(items: AsyncIterable<unknown>): AsyncGenerator<string> {
   const text = new PlanText()
   for await (const item of items) text.add(item)
-  yield text.render()
+  yield hasColors(process.stdout) ? colorMarks(text.render()) : text.render()
 }
 
 /** The same items; the summary, which comes last, is also passed on. */

@@ -1,5 +1,6 @@
 // Renders the values of table cells: for people on a terminal, otherwise for programs.
 import { isInstant, toTimeText } from '../times.ts'
+import { colorText } from './colors.ts'
 import { escapeControls } from './text.ts'
 
 export type Entity = Readonly<Record<string, unknown>>
@@ -40,7 +41,7 @@ export function renderCell(name: string, value: unknown, screen: Screen): string
   const isUnknown = value === null && goodValue !== undefined
   const text = isUnknown ? 'unknown' : escapeControls(toPlainText(value, screen))
   return screen.hasColor && goodValue !== undefined && typeof value === 'boolean'
-    ? toColoredText(text, value === goodValue)
+    ? colorText(text, value === goodValue ? 'green' : 'red')
     : text
 }
 
@@ -70,8 +71,4 @@ export function getColumnValue(entity: Entity, name: string): unknown {
 /** `roleAttributes` → `role attributes`. */
 export function splitWords(name: string, separator: string): string {
   return name.replace(/[A-Z]/g, (letter) => `${separator}${letter.toLowerCase()}`)
-}
-
-function toColoredText(text: string, isGood: boolean): string {
-  return `\u001b[${isGood ? 32 : 31}m${text}\u001b[39m`
 }

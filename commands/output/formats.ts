@@ -1,6 +1,7 @@
 // Prints results in the output formats.
 import { CommandError, EXIT } from '../exit-codes.ts'
 import type { Entity, Screen } from './cells.ts'
+import { colorMarks } from './colors.ts'
 import { findColumns, orderColumns } from './columns.ts'
 import { renderRecordLines } from './record-lines.ts'
 import { renderTable } from './table.ts'
@@ -242,7 +243,10 @@ async function printTable(
   isWide: boolean,
   names: readonly string[] | undefined,
 ): Promise<void> {
-  if (result.kind === 'done') return output.write(`${escapeLines(result.sentence)}\n`)
+  if (result.kind === 'done') {
+    const text = escapeLines(result.sentence)
+    return output.write(`${output.hasColor ? colorMarks(text) : text}\n`)
+  }
   if (result.kind === 'list') return output.write(await renderListTable(result, output, isWide, names))
   const { record, columns } = result
   if (!columns && !names) return output.write(renderRecordLines(record, output, isWide))

@@ -1,6 +1,7 @@
 // The stdout of this process as a destination of results, with backpressure.
 import { CommandError, EXIT } from '../exit-codes.ts'
 import { describeFileError } from '../file-errors.ts'
+import { hasColors } from './colors.ts'
 import type { Output } from './formats.ts'
 
 // The width of a terminal that does not report one.
@@ -8,12 +9,11 @@ const DEFAULT_WIDTH = 80
 
 /** Stdout, with the width and the colors of its terminal. */
 export function openStdout(): Output {
-  const { stdout, env } = process
-  const isTerminal = stdout.isTTY === true
+  const { stdout } = process
   return {
-    isTerminal,
+    isTerminal: stdout.isTTY === true,
     width: stdout.columns || DEFAULT_WIDTH,
-    hasColor: isTerminal && !env.NO_COLOR && env.TERM !== 'dumb',
+    hasColor: hasColors(stdout),
     write(text) {
       if (text === '' || stdout.destroyed) return Promise.resolve()
       return new Promise((resolve, reject) => {

@@ -27,7 +27,8 @@ export async function renderTable(
   const naturalWidths = columns.map((_, at) =>
     lines.reduce((max, line) => Math.max(max, measureWidth(line[at] ?? '')), 0),
   )
-  const widths = screen.isTerminal && !isWide ? fitWidths(naturalWidths, screen.width) : naturalWidths
+  const widths =
+    screen.isTerminal && !isWide ? fitWidths(naturalWidths, columns.indexOf('id'), screen.width) : naturalWidths
   const blocks = Array.from({ length: Math.ceil(lines.length / BLOCK_LENGTH) }, (_, at) =>
     lines.slice(at * BLOCK_LENGTH, (at + 1) * BLOCK_LENGTH),
   )
@@ -55,15 +56,19 @@ const BORDERLESS = Object.fromEntries(
 )
 const STYLE = { 'padding-left': 0, 'padding-right': GAP.length, head: [], border: [], compact: true }
 
-/** Reduces the widths of columns until they fit the screen, the widest first. */
-function fitWidths(naturalWidths: readonly number[], screenWidth: number): number[] {
+/**
+ * Reduces the widths of columns until they fit the screen, the widest first.
+ * @param whole the index of the column that other commands take the values of, which is never cut; -1 if there is none
+ */
+function fitWidths(naturalWidths: readonly number[], whole: number, screenWidth: number): number[] {
   const widths = [...naturalWidths]
   let spare = screenWidth - GAP.length * (widths.length - 1) - widths.reduce((sum, width) => sum + width, 0)
   while (spare < 0) {
-    const widest = Math.max(...widths)
+    const reducible = widths.map((width, at) => (at === whole ? 0 : width))
+    const widest = Math.max(...reducible)
     if (widest <= MIN_COLUMN_WIDTH) break
-    const at = widths.lastIndexOf(widest)
-    const next = Math.max(MIN_COLUMN_WIDTH, ...widths.filter((width) => width < widest))
+    const at = reducible.lastIndexOf(widest)
+    const next = Math.max(MIN_COLUMN_WIDTH, ...reducible.filter((width) => width < widest))
     const reduction = Math.max(1, Math.min(widest - next, -spare))
     widths[at] = widest - reduction
     spare += reduction

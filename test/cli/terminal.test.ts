@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
-import { ADMIN, type TestController, testController } from '../world/controller.ts'
+import { ADMIN, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { CTRL_C, ENTER, onTerminal, type PromptInput, plainText } from '../world/terminal.ts'
 
@@ -12,11 +12,13 @@ let world: TestController
 let url: string
 let rootPem: string
 let env: NodeJS.ProcessEnv
+let operatorToken: string
 
 beforeAll(async () => {
   world = await testController()
   ;({ url, rootPem } = await world.listen())
   const { token } = await world.signIn({ name: 'operator', isAdmin: true })
+  operatorToken = token
   const { NO_COLOR: _unset, ...coloured } = cleanEnvironment()
   env = coloured
   writeProfiles(env, { test: { url, rootPem, token }, gone: { url: 'https://127.0.0.1:9', rootPem, token } })
@@ -35,6 +37,18 @@ describe('tables', () => {
     expect(lines[0]).toMatch(/^NAME +TYPE/)
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns)
     expect(lines.some((line) => line.includes('laptop'))).toBe(true)
+  })
+
+  it('show ids whole that other commands take, however narrow the terminal is', async () => {
+    const { data } = (
+      await world.send({ method: 'GET', path: `${MANAGEMENT}/api-sessions?limit=1`, token: operatorToken })
+    ).body
+    const { screen } = await onTerminal(['api-session', 'list'], env, { columns: 60 })
+    const { screen: audit } = await onTerminal(['audit', 'list', '--limit', '1'], env, { columns: 40 })
+
+    expect(plainText(screen)).toContain(data[0].id)
+    const [, id = ''] = / (\d+)$/m.exec(plainText(audit)) ?? []
+    expect((await onTerminal(['audit', 'get', id], env)).code).toBe(0)
   })
 
   it('tell times as people do', async () => {
@@ -74,7 +88,39 @@ describe('tables', () => {
   })
 })
 
+describe('lines with a mark', () => {
+  it('have it in color, and none with NO_COLOR', async () => {
+    const words = ['policy', 'advise', 'laptop', 'nowhere']
+    await onTerminal(['service', 'create', 'nowhere'], env)
+    const { screen } = await onTerminal(words, env)
+    const { screen: plain } = await onTerminal(words, { ...env, NO_COLOR: '1' })
+
+    expect(screen).toContain(`  ${ESCAPE}[32m✓${ESCAPE}[39m identity`)
+    expect(screen).toMatch(new RegExp(` {2}${ESCAPE}\\[31m✗${ESCAPE}\\[39m `))
+    expect(plain).toContain('  ✓ identity')
+    expect(plain).not.toContain(ESCAPE)
+  })
+
+  it('are those of a plan, too, but not what names say', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'plan-')), 'network.yaml')
+    writeFileSync(file, 'version: 1\nservices:\n  - name: "✓ planned"\n')
+
+    const { screen } = await onTerminal(['plan', '-f', file], env)
+
+    expect(screen).toContain(`${ESCAPE}[32m+${ESCAPE}[39m create service ✓ planned`)
+  })
+})
+
 describe('failures', () => {
+  it('are red, and their remedy is not', async () => {
+    const words = ['identity', 'list', '--limt', '3']
+    const { screen } = await onTerminal(words, env)
+    const { screen: plain } = await onTerminal(words, { ...env, NO_COLOR: '1' })
+
+    expect(screen.replaceAll('\r', '')).toBe(`${ESCAPE}[31munknown flag: --limt${ESCAPE}[39m\nTry: --limit\n`)
+    expect(plain).not.toContain(ESCAPE)
+  })
+
   it.each<[what: string, args: string[], code: number, says: RegExp]>([
     ['a wrong flag', ['identity', 'list', '--limt', '3'], 2, /^unknown flag: --limt\nTry: --limit\n$/],
     [
@@ -201,6 +247,7 @@ describe('a list that is watched', () => {
     })
 
     expect(screen.split('NAME').length).toBeGreaterThan(2)
+    expect(plainText(screen)).toMatch(/^\d\d:\d\d:\d\d, every second until Ctrl-C\n\nNAME/)
     expect(code).toBe(130)
   })
 })
