@@ -223,7 +223,7 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
   const mayBeStored = !isConfidential(operation)
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
   return (request, reply) => {
-    const { caller, dialect, query, route } = request.state
+    const { caller, contentType, dialect, query, route } = request.state
     const tolerance = bodyTolerance(dialect, route.api, isPublic)
     const pending = operation.run({
       operation,
@@ -237,6 +237,7 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       query,
       body: readRequestBody(operation, request, tolerance),
       dialect,
+      contentType,
       headers: request.headers,
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
       bearerTokens: readBearerTokens(request.raw),

@@ -16,7 +16,7 @@ export async function respondWithDocument(
   acceptEncoding: string | undefined,
 ): Promise<Response> {
   // The origin counts as well where other origins are allowed.
-  const headers = { vary: 'Accept-Encoding, Origin' }
+  const headers = { vary: 'Accept, Accept-Encoding, Origin' }
   if (!acceptsGzip(acceptEncoding)) return document(contentType, body, headers)
   let compressed = compressedDocuments.get(body)
   if (!compressed) {

@@ -16,7 +16,7 @@ import {
 import { errorCatalogue } from '../../src/foundation/errors.ts'
 import { version } from '../../src/foundation/version.ts'
 import type { Api } from '../../src/settings/config.ts'
-import type { AnyOperation, QueryParameter, Returns } from '../operations/operation.ts'
+import { type AnyOperation, listContentTypes, type QueryParameter, type Returns } from '../operations/operation.ts'
 import { SESSION_HEADERS } from '../requests/dialects.ts'
 import { BASE_PATHS } from '../requests/mount-points.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
@@ -104,18 +104,19 @@ function describe(operation: AnyOperation, components: SchemaComponents) {
 
 function describeResponses(operation: AnyOperation, components: SchemaComponents): Record<string, unknown> {
   const { returns, summary, responseHeaders } = operation
-  const describeContent = (type: string, schema: JsonSchema) => ({ [type]: { schema: components.convert(schema) } })
+  const describeContent = (types: readonly string[], schema: JsonSchema) =>
+    Object.fromEntries(types.map((type) => [type, { schema: components.convert(schema) }]))
   const describeRefusal = (description: string | undefined) => ({
     description,
-    content: describeContent('application/json', errorSchema),
+    content: describeContent(['application/json'], errorSchema),
   })
   const success = {
     description: summary,
     ...(responseHeaders ? { headers: describeHeaders(responseHeaders, components) } : {}),
-    content:
-      returns.kind === 'raw'
-        ? describeContent(returns.contentType, returns.schema ?? text)
-        : describeContent('application/json', toEnvelopeSchema(operation)),
+    content: describeContent(
+      listContentTypes(operation),
+      returns.kind === 'raw' ? (returns.schema ?? text) : toEnvelopeSchema(operation),
+    ),
   }
   return {
     [getSuccessStatus(returns)]: success,

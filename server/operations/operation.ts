@@ -63,6 +63,8 @@ export interface Call<B = unknown> {
   readonly query: Readonly<Record<string, unknown>>
   readonly body: B
   readonly dialect: Dialect
+  /** Of the content types of the response, the one that the client prefers. */
+  readonly contentType: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   /** The certificates of the TLS client. */
   readonly peer: PeerCertificates
@@ -88,8 +90,13 @@ export type Returns =
   | { readonly kind: 'data'; readonly schema: JsonSchema; readonly isPage?: true; readonly isNew?: true }
   /** `isAccepted`: the work goes on after the response, whose status is 202. */
   | { readonly kind: 'empty'; readonly isAccepted?: true }
-  /** No envelope: text, or JSON of this schema. */
-  | { readonly kind: 'raw'; readonly contentType: string; readonly schema?: JsonSchema }
+  /** No envelope: text, or JSON of this schema. `otherContentTypes`: what it is sent as to clients that prefer them. */
+  | {
+      readonly kind: 'raw'
+      readonly contentType: string
+      readonly otherContentTypes?: readonly string[]
+      readonly schema?: JsonSchema
+    }
 
 export interface Operation<B = unknown> {
   /** Unique within an API, as clients generated from the documents know it: `listServices`. */
@@ -140,6 +147,13 @@ export type AnyOperation = Operation<any>
 
 export function defineOperation<B = undefined>(definition: Operation<B>): AnyOperation {
   return definition
+}
+
+const JSON_TYPES: readonly string[] = ['application/json']
+
+/** The content types that an operation can send; the first one is sent to clients that prefer none. */
+export function listContentTypes({ returns }: AnyOperation): readonly string[] {
+  return returns.kind === 'raw' ? [returns.contentType, ...(returns.otherContentTypes ?? [])] : JSON_TYPES
 }
 
 /** Whether the responses of an operation show secrets. */

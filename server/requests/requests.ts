@@ -18,6 +18,8 @@ export interface RequestState {
   readonly dialect: Dialect
   caller: Caller
   query: Readonly<Record<string, unknown>>
+  /** Of the content types of the operation, the one that the client prefers. */
+  contentType: string
 }
 
 declare module 'fastify' {

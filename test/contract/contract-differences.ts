@@ -37,11 +37,6 @@ const EVERY = /./
 /** What the contract says and this controller does not. */
 export const LEFT_OUT: readonly Difference[] = [
   {
-    operations: /^GET \/specs\/\{\}\/spec$/,
-    facts: /^sends text\/yaml$/,
-    because: 'C6: the body is the specification document; it is offered as JSON',
-  },
-  {
     operations: /^POST \/authenticate$/,
     facts: /^body\.envInfo\.(domain|hostname) maxLength 253$/,
     because: 'released clients send environment texts of up to 255 characters',

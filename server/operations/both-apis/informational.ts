@@ -18,6 +18,7 @@ import { encodeCertificateStore } from '../../../src/pki/pkcs7.ts'
 import { type Api, getAdvertisedAddress } from '../../../src/settings/config.ts'
 import type { Context } from '../../../src/storage/context.ts'
 import { respondWithDocument } from '../../openapi/documents.ts'
+import { toYamlDocument } from '../../openapi/yaml-documents.ts'
 import { BASE_PATHS } from '../../requests/mount-points.ts'
 import { dataResponse, type Response, rawResponse } from '../../responses/responses.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
@@ -31,6 +32,7 @@ const CAPABILITIES = ['OIDC_AUTH', 'HA_CONTROLLER'] as const
 /** The documents that describe the APIs, by the names that clients know. */
 const SPECS = { 'edge-client': 'client', 'edge-management': 'management', fabric: 'fabric' } as const
 type SpecId = keyof typeof SPECS
+const YAML_TYPE = 'text/yaml'
 const SPEC_IDS = Object.keys(SPECS) as SpecId[]
 
 const specShape = requiredObject({
@@ -177,10 +179,11 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     path: '/specs/:id/spec',
     summary: 'The OpenAPI document of an API.',
     access: INFORMATION,
-    returns: { kind: 'raw', contentType: 'application/json', schema: anyObject },
-    async run({ params, headers }) {
-      const document = await getDocument(SPECS[requireSpecId(params.id)])
-      return respondWithDocument('application/json', document, headers['accept-encoding'] as string | undefined)
+    returns: { kind: 'raw', contentType: 'application/json', otherContentTypes: [YAML_TYPE], schema: anyObject },
+    async run({ params, headers, contentType }) {
+      const json = await getDocument(SPECS[requireSpecId(params.id)])
+      const body = contentType === YAML_TYPE ? await toYamlDocument(json) : json
+      return respondWithDocument(contentType, body, headers['accept-encoding'] as string | undefined)
     },
   }),
   defineOperation({

@@ -25,7 +25,7 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
     const now = clock.now()
     const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, now)
     const caller = trusted ?? callerFromApiSession(auth, session, NO_TOKENS, now)
-    const state: RequestState = { route, dialect, caller, query: NO_PARAMETERS }
+    const state: RequestState = { route, dialect, caller, query: NO_PARAMETERS, contentType: 'application/json' }
     const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(message) : NO_TOKENS
     return { state, session, bearerTokens }
   }
