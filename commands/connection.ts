@@ -75,7 +75,7 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
     const onShared = (path: string) => notice(`other accounts had rights to ${path}; it is private now`)
     const access = leavesAccess ? { isUnchanged: true } : { onShared }
     const directory = await findDataDirectory(flags['data-dir'])
-    return new Client(wrap(await openOffline(directory, getUserName(), access)), { base })
+    return new Client(wrap(await openOffline(directory, getUserName(), access)), { base, onWarning: notice })
   }
   for (const { name, meant } of findMisspeltVariables(process.env, COMMAND_VARIABLES))
     notice(`${name} has no effect: did you mean ${meant}?`)
@@ -92,7 +92,7 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   const transport = isByEnvironment
     ? withOwnSession(wrap(createHttpTransport({ url, rootPem, headers })), profile)
     : withRenewedSession(wrap(createProfileTransport(name, profile, headers)), name, profile)
-  return new Client(transport, { base, token })
+  return new Client(transport, { base, token, onWarning: notice })
 }
 
 function notSignedInError(name: string | undefined, { url }: Profile): CommandError {

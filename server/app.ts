@@ -42,7 +42,7 @@ import { readBearerTokens, SocketCertificates } from './requests/requests.ts'
 import { respondIfCurrent } from './responses/entity-tags.ts'
 import { handleError } from './responses/error-handler.ts'
 import { BodyParts, isLarge, PieceStream } from './responses/large-bodies.ts'
-import type { Response } from './responses/responses.ts'
+import { type Response, withWarnings } from './responses/responses.ts'
 
 export interface AppOptions {
   /** The caller of every request, set by an in-process transport such as an offline command. No header can claim it. */
@@ -221,6 +221,7 @@ function assertAccess({ id, access }: AnyOperation): void {
 function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation): Handler {
   const isPublic = 'public' in operation.access
   const mayBeStored = !isConfidential(operation)
+  const hasEnvelope = operation.returns.kind !== 'raw'
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
   return (request, reply) => {
     const { caller, contentType, dialect, query, route } = request.state
@@ -242,8 +243,9 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
       bearerTokens: readBearerTokens(request.raw),
     })
-    if (!(pending instanceof Promise)) return void send(request, reply, pending, mayBeStored)
-    const succeed = (response: Response) => send(request, reply, response, mayBeStored)
+    const succeed = (response: Response) =>
+      void send(request, reply, hasEnvelope ? withWarnings(response, tolerance.ignoredMembers) : response, mayBeStored)
+    if (!(pending instanceof Promise)) return succeed(pending)
     const fail = (error: unknown) => reply.send(error)
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'
     if (hasNoTimeout) pending.then(succeed).catch(fail)

@@ -10,6 +10,13 @@ export const EITHER_PATH = [CLIENT_PATH, MANAGEMENT_PATH] as const
 /** The prefixes of paths; each is tried if there is no such path below the one before it. */
 export type BasePath = string | readonly string[]
 
+export interface ClientOptions {
+  readonly base?: BasePath | undefined
+  readonly token?: string | undefined
+  /** Receives what the controller has to say about a request that it served, as text. */
+  readonly onWarning?: ((text: string) => void) | undefined
+}
+
 export interface ApiResponse {
   readonly data: unknown
   readonly meta: PageMeta
@@ -70,6 +77,9 @@ export interface InvalidMember {
   readonly value: string
 }
 
+/** A member of a request that the controller ignored. */
+type Warning = Pick<InvalidMember, 'field' | 'reason'>
+
 interface ErrorBody {
   readonly code: string
   readonly message: string
@@ -89,11 +99,11 @@ export class Client {
   readonly #bases: readonly string[]
   readonly #headers: Readonly<Record<string, string>>
 
-  constructor(
-    transport: Transport,
-    { base = MANAGEMENT_PATH, token }: { base?: BasePath | undefined; token?: string | undefined } = {},
-  ) {
+  readonly #onWarning: ClientOptions['onWarning']
+
+  constructor(transport: Transport, { base = MANAGEMENT_PATH, token, onWarning }: ClientOptions = {}) {
     this.#transport = transport
+    this.#onWarning = onWarning
     this.#bases = [base].flat()
     this.#headers = token === undefined ? {} : { 'net-session': token }
   }
@@ -101,7 +111,7 @@ export class Client {
   /** A client of the same controller and session, with another prefix of paths. */
   withBase(base: BasePath): Client {
     const token = this.#headers['net-session']
-    return new Client(this.#transport, { base, token })
+    return new Client(this.#transport, { base, token, onWarning: this.#onWarning })
   }
 
   get target(): string {
@@ -121,7 +131,10 @@ export class Client {
   ): Promise<ApiResponse> {
     const reply = await this.#send(method, path, headers, body)
     if (reply.status >= 400) throw new RequestError(this.target, reply)
-    const parsed = parseOptionalJson(reply.text) as { data?: unknown; meta?: PageMeta } | undefined
+    const parsed = parseOptionalJson(reply.text) as
+      | { data?: unknown; meta?: PageMeta & { warnings?: readonly Warning[] } }
+      | undefined
+    for (const { field, reason } of parsed?.meta?.warnings ?? []) this.#onWarning?.(`Warning: ${field} ${reason}`)
     return { data: parsed?.data, meta: parsed?.meta ?? {}, reply }
   }
 

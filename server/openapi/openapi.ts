@@ -228,7 +228,11 @@ const nothing: JsonSchema = { type: 'object', additionalProperties: false }
 const createdRecord = requiredObject({ _links: links, id: text })
 
 const versions = { apiEnrollmentVersion: text, apiVersion: text }
-const meta = requiredObject(versions)
+const warnings: JsonSchema = {
+  ...listOf(requiredObject({ field: text, reason: text })),
+  description: 'The members of the request body that are not known here, and were ignored: the first ten of them.',
+}
+const meta = requiredObject({ ...versions, warnings }, ['warnings'])
 const pageMeta = requiredObject({
   ...versions,
   filterableFields: { ...listOf(text), description: 'What the list can be filtered and sorted by.' },

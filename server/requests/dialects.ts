@@ -70,10 +70,11 @@ export function toDialectStatus({ code, status }: ControllerError, dialect: Dial
  * How far a body may differ from its schema. OpenZiti clients write member names in any case, and null or empty text for
  * absent members. A client without a session may do some of this too, because its dialect is not known yet.
  */
-export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: boolean): BodyTolerance {
+export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: boolean): Required<BodyTolerance> {
   const isStrict = dialect === 'native' && !isPublic
   return {
     unknownMembers: isStrict && api === 'management' ? 'refuse' : 'ignore',
+    ignoredMembers: [],
     memberCase: dialect === 'native' ? 'exact' : 'any',
     undeclaredNulls: isStrict ? 'refuse' : 'ignore',
     blankChoices: dialect === 'native' ? 'refuse' : 'default',

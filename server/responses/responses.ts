@@ -31,6 +31,18 @@ function makeResponse(status: number, data: string, headers?: Response['headers'
   return headers ? { status, contentType: JSON_TYPE, body, headers } : { status, contentType: JSON_TYPE, body }
 }
 
+// The meta is the last member of every envelope.
+const ENVELOPE_END = '}}\n'
+
+/** The response with a warning in the meta of its envelope for each member of the request that was ignored. */
+export function withWarnings(response: Response, ignoredMembers: readonly string[]): Response {
+  const { body } = response
+  if (ignoredMembers.length === 0 || typeof body !== 'string') return response
+  const warnings = ignoredMembers.map((field) => ({ field, reason: 'is not known here, and was ignored' }))
+  const envelope = body.slice(0, -ENVELOPE_END.length)
+  return { ...response, body: `${envelope},"warnings":${JSON.stringify(warnings)}${ENVELOPE_END}` }
+}
+
 /** The envelope without content, for changes. */
 export function emptyResponse(): Response {
   return EMPTY_RESPONSE

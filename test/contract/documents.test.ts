@@ -64,7 +64,8 @@ describe.each(APIS)('the document of the %s API', (api) => {
   it('describes the four members of the meta of a list', () => {
     const { meta, pageMeta } = document.components.schemas
 
-    expect(Object.keys(meta.properties)).toEqual(['apiEnrollmentVersion', 'apiVersion'])
+    expect(Object.keys(meta.properties)).toEqual(['apiEnrollmentVersion', 'apiVersion', 'warnings'])
+    expect(meta.required).toEqual(['apiEnrollmentVersion', 'apiVersion'])
     expect(Object.keys(pageMeta.properties)).toEqual([
       'apiEnrollmentVersion',
       'apiVersion',

@@ -3,6 +3,7 @@ import { type ControllerError, errors, invalidError } from '../../foundation/err
 import { type AnyField, type FieldOptions, type Fields, toMemberName } from './fields.ts'
 import { compact, type JsonSchema } from './json-schema.ts'
 import { withSchemaNames } from './member-names.ts'
+import { isRecord, rejectUnknownMembers, reportUnknownMembers } from './unknown-members.ts'
 import { findFirstProblem, type Problem, toProblemError } from './validate.ts'
 
 /** What a body is for: it decides what must be there, and what an absent member means. */
@@ -22,6 +23,8 @@ export interface BodyShape {
 export interface BodyTolerance {
   /** Whether members that the schema does not name are refused with 400, or ignored. */
   readonly unknownMembers: 'refuse' | 'ignore'
+  /** Receives the paths of the members that were ignored, as far as they are reported. */
+  readonly ignoredMembers?: string[]
   /** Whether a member name in another case counts if the body has no exact match. */
   readonly memberCase: 'exact' | 'any'
   /** Whether null in a member that is not nullable is refused with 400, or counts as absent. */
@@ -143,6 +146,8 @@ function readObject(shape: BodyShape, value: unknown, tolerance: BodyTolerance, 
   const body = tolerance.memberCase === 'any' ? withSchemaNames(schema, value) : value
   assertObject(body)
   if (tolerance.unknownMembers === 'refuse') rejectUnknownMembers(schema, body, shape.readOnlyMembers, path)
+  else if (tolerance.ignoredMembers)
+    reportUnknownMembers(schema, body, shape.readOnlyMembers, path, tolerance.ignoredMembers)
   const bodyMembers = pickDeclaredMembers(fields, purpose, body, tolerance)
   const problem = findFirstProblem(schema, bodyMembers)
   if (problem) throw toBodyError(fields, { ...problem, field: path + problem.field }, secrets)
@@ -186,31 +191,6 @@ function assertUnicode(text: string): void {
 /** @throws COULD_NOT_PARSE_BODY */
 export function assertObject(body: unknown): asserts body is Record<string, unknown> {
   if (!isRecord(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON object' })
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Rejects members that the schema does not declare, at any depth. A map accepts any key. */
-function rejectUnknownMembers(
-  schema: JsonSchema,
-  value: unknown,
-  readOnlyMembers: ReadonlySet<string>,
-  path: string,
-): void {
-  const { items, properties } = schema
-  if (Array.isArray(value)) {
-    if (items)
-      for (const [at, entry] of value.entries()) rejectUnknownMembers(items, entry, readOnlyMembers, `${path}${at}.`)
-    return
-  }
-  if (!isRecord(value) || !properties) return
-  for (const [name, member] of Object.entries(value)) {
-    const memberSchema = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (!memberSchema && !readOnlyMembers.has(name)) throw invalidError(path + name, 'is not known here', member)
-    if (memberSchema) rejectUnknownMembers(memberSchema, member, readOnlyMembers, `${path}${name}.`)
-  }
 }
 
 /** Returns the members that the fields declare, without the nulls that count as absent. */
