@@ -256,6 +256,19 @@ describe('a certificate that enrolls by itself', () => {
     expect((await people.manage('GET', `/identities/${identityId}`)).name).toMatch(expected)
   })
 
+  it.each([
+    ['control characters', '[requestedName]', 'CN=press', { name: 'press\u001b[2J' }],
+    ['control characters in its common name', '[caName] [commonName]', 'CN=press\u009b2J', undefined],
+    ['a common name of more than 200 characters', '[commonName]', `CN=${'x'.repeat(201)}`, { name: 'press' }],
+  ])('is refused with %s, if its name would have them', async (_what, identityNameFormat, subject, body) => {
+    const own = await registerAuthority(people, { identityNameFormat })
+    const response = await enrollByItself(await leafOf(own, subject), body)
+    expect([response.status, response.body.error?.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
+
+    await people.manage('PATCH', `/cas/${own.id}`, { identityNameFormat: '[identityId]' })
+    expect((await enrollByItself(await leafOf(own, subject), body)).status).toBe(200)
+  })
+
   it('gets suffixes while its name is taken, and after ten of them the id of its identity', async () => {
     const own = await registerAuthority(people, { identityNameFormat: 'one for all' })
     const names: string[] = []

@@ -1,6 +1,7 @@
 // Enrollment on the client API: one-time tokens are exchanged for credentials, and clients verify the controller first.
 import { type EnrollmentRequest, enroll } from '../../../src/authentication/enrollment/enroll.ts'
 import { extendRouterCertificates } from '../../../src/authentication/enrollment/enroll-router.ts'
+import { MAX_CHOSEN_LENGTH } from '../../../src/authentication/enrollment/identity-names.ts'
 import { answerChallenge, toKeySet } from '../../../src/authentication/enrollment/key-set.ts'
 import { newUsername, passwordLength } from '../../../src/definitions/resources/authenticators.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
@@ -45,7 +46,10 @@ const certCsr = f.text({ summary: 'A PEM certificate signing request of a router
 const serverCertCsr = f.text({ summary: 'A PEM certificate signing request of a router, as a server.' })
 const secret = { ...passwordLength, secret: true } as const
 // The client chooses it, and no administrator reads it before it becomes the name of an identity.
-const name = f.text({ maxLength: 200, summary: 'The name that an identity which enrolls by itself asks for.' })
+const name = f.text({
+  maxLength: MAX_CHOSEN_LENGTH,
+  summary: 'The name that an identity which enrolls by itself asks for.',
+})
 const jsonBody = readFieldsBody<EnrollBody>(
   { clientCsr, certCsr, serverCertCsr, username, password: f.text(secret), name },
   { isRequired: false },

@@ -1,6 +1,7 @@
 // The names of identities that enroll by themselves.
 
 import { hasVisibleCharacter } from '../../definitions/schema/fields.ts'
+import { invalidError } from '../../foundation/errors.ts'
 import type { WriteContext } from '../../storage/context.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 
@@ -15,18 +16,33 @@ export interface NameParts {
   readonly identityId: string
 }
 
+/** The greatest length of a text that a client chooses, and no administrator reads before it becomes a name. */
+export const MAX_CHOSEN_LENGTH = 200
+const CONTROL = /\p{Control}/u
+
 const SYMBOL = /\[(caName|caId|commonName|requestedName|identityId)\]/g
 
 // Each round looks up one name, and the suffixes accumulate.
 const MAX_SUFFIXES = 10
 const SUFFIX_DIGITS = 6
 
-/** Replaces the symbols of a name format. A symbol in a replacement is not replaced again. */
+/**
+ * Replaces the symbols of a name format. A symbol in a replacement is not replaced again.
+ * @throws COULD_NOT_VALIDATE if a text that the client chose is too long, or has control characters, which act on terminals
+ */
 export function formatIdentityName(format: string, parts: NameParts): string {
   const { identityId, commonName = '', requestedName = '' } = parts
   const values = { ...parts, commonName, requestedName: requestedName.trim() === '' ? identityId : requestedName }
-  const name = format.replace(SYMBOL, (_, symbol: keyof typeof values) => values[symbol])
+  const name = format.replace(SYMBOL, (_, symbol: keyof typeof values) => {
+    if (symbol === 'commonName' || symbol === 'requestedName') requireHarmless(values[symbol])
+    return values[symbol]
+  })
   return hasVisibleCharacter(name) ? name : identityId
+}
+
+function requireHarmless(text: string): void {
+  if (text.length > MAX_CHOSEN_LENGTH) throw invalidError('name', `must have at most ${MAX_CHOSEN_LENGTH} characters`)
+  if (CONTROL.test(text)) throw invalidError('name', 'must not have control characters')
 }
 
 const findName = prepareQuery((db, name: string) => db.selectFrom('identities').select('n').where('name', '=', name))
