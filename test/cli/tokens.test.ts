@@ -46,6 +46,16 @@ describe('a token', () => {
     expect(hoursLeft(readFileSync(file, 'utf8'))).toBe(24)
   })
 
+  it('of an edge router that enrolls again is valid as long as --expires-in says', async () => {
+    const file = join(folder, 'again.jwt')
+    await run('edge-router', 'create', 'edge-again')
+    const flags = ['--yes', '--expires-in', '24h', '--jwt-file', file]
+    const { code, stderr } = await run('edge-router', 're-enroll', 'edge-again', ...flags)
+
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/The token expires in 1 day/)])
+    expect(hoursLeft(readFileSync(file, 'utf8'))).toBe(24)
+  })
+
   it('is made by --expires-in alone', async () => {
     const { code, stderr } = await run('identity', 'create', 'phone', '--expires-in', '2h')
     const { stdout } = await run('identity', 'get', 'phone', '-o', 'jwt')

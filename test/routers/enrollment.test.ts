@@ -145,6 +145,29 @@ describe('an edge router', () => {
   })
 })
 
+describe('the new token of an edge router that enrolls again', () => {
+  it('is valid as long as other tokens of routers, or until the time that is asked for', async () => {
+    const router = await enrolledRouter(world, { name: 'edge-until' })
+    const path = `${MANAGEMENT}/edge-routers/${router.id}`
+    const token = await world.admin()
+    const reEnroll = async (body?: object) => {
+      const { status } = await world.send({
+        method: 'POST',
+        path: `${path}/re-enroll`,
+        token,
+        ...(body ? { body } : {}),
+      })
+      const { data } = (await world.send({ method: 'GET', path, token })).body
+      return [status, Date.parse(data.enrollmentExpiresAt) - world.clock.now()]
+    }
+    const inHours = (hours: number) => new Date(world.clock.now() + hours * 3_600_000).toISOString()
+
+    expect(await reEnroll()).toEqual([200, 3 * 3_600_000])
+    expect(await reEnroll({ expiresAt: inHours(24) })).toEqual([200, 24 * 3_600_000])
+    expect(await reEnroll({ expiresAt: inHours(-1) })).toEqual([400, 24 * 3_600_000])
+  })
+})
+
 describe('a transit router', () => {
   it('is given its id as the common name, whatever it asks for', async () => {
     const token = await world.admin()

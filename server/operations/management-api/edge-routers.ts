@@ -1,10 +1,11 @@
 // Operations on edge routers beyond their records: re-enrollment.
 
+import { f } from '../../../src/definitions/schema/fields.ts'
 import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 
 export const edgeRouterOperations: readonly AnyOperation[] = [
-  defineOperation({
+  defineOperation<{ readonly expiresAt?: number }>({
     id: 'reEnrollEdgeRouter',
     apis: ['management'],
     topic: 'edge-routers',
@@ -12,9 +13,13 @@ export const edgeRouterOperations: readonly AnyOperation[] = [
     path: '/edge-routers/:id/re-enroll',
     summary: 'Removes the credential of an edge router, and creates a new enrollment.',
     access: { permission: 'edge-router.update', grantedTo: 'administrator' },
+    body: readFieldsBody(
+      { expiresAt: f.time({ summary: 'The time until which the token is valid.' }) },
+      { isRequired: false },
+    ),
     returns: { kind: 'empty' },
-    async run({ controller, context, params }) {
-      await controller.routers.provisioner.reEnroll(context, params.id ?? '')
+    async run({ controller, context, params, body }) {
+      await controller.routers.provisioner.reEnroll(context, params.id ?? '', body ?? {})
       return emptyResponse()
     },
   }),

@@ -52,16 +52,16 @@ export class RouterProvisioner {
 
   /**
    * Takes away what an edge router proves itself with, and makes a new enrollment: an earlier one is worth nothing from
-   * then on. Everything else about the router stays. @throws NOT_FOUND
+   * then on. Everything else about the router stays. @throws NOT_FOUND, COULD_NOT_VALIDATE for a time that has passed
    */
-  async reEnroll(context: Context, id: string): Promise<void> {
+  async reEnroll(context: Context, id: string, requested: RequestedExpiry): Promise<void> {
     await context.write(async (tx) => {
       const router = await get(tx, edgeRouters, id)
       const outstanding = tx.db.selectFrom('enrollments').select('id').where('edgeRouterId', '=', id)
       for (const enrollment of await outstanding.execute())
         await this.#entities.removeInTransaction(tx, enrollments, enrollment.id)
       await this.#entities.update(tx, edgeRouters, router, UNVERIFIED)
-      await this.enroll(tx, 'erott', id)
+      await this.enroll(tx, 'erott', id, requested)
     })
   }
 
