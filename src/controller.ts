@@ -232,7 +232,7 @@ async function assemble(
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
-  const receipts = new RootReceipts(authority)
+  const receipts = new RootReceipts(authority, log)
   const own = new OwnCertificates({ authority, config, entities, membership, receipts, log })
   const certificateBehavior = new CertificateBehavior(references, membership)
   const provisioner = new RouterProvisioner(entities, config)

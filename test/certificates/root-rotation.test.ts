@@ -187,6 +187,36 @@ describe('while the root is being replaced', () => {
     ])
   })
 
+  it('is told by the log: each router that receives the new root, once, and that all have it', async () => {
+    const edge = await people.manage('POST', '/edge-routers', { name: 'edge-1' })
+    await people.device({ name: 'device' })
+    await verifyRouter(edge.id)
+    await change('rotate-root')
+    const { receipts, upkeep } = world.controller.certificates
+    const before = log.lines.length
+    const holders: { id: string; name: string }[] = await people.manage('GET', '/controller/pki/missing-root')
+    for (const { id } of [...holders, ...holders]) await receipts.record(world.system, id)
+    await upkeep.runIfDue(world.system)
+
+    const lines = log.lines.slice(before).filter(({ message }) => /root/.test(message))
+    expect(lines).toHaveLength(holders.length + 1)
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: 'info',
+        fields: { router: 'edge-1' },
+        message: 'a router has received the new root',
+      }),
+    )
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: 'debug',
+        fields: { identity: 'device' },
+        message: 'an identity has received the new root',
+      }),
+    )
+    expect(lines.at(-1)?.message).toBe('all have received the new root: controller pki rotate root --finish')
+  })
+
   it('another replacement is rejected', async () => {
     await change('rotate-root')
 

@@ -6,6 +6,7 @@ import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { routers } from '../../definitions/resources/routers.ts'
+import type { Log } from '../../foundation/log.ts'
 import type { Authority } from '../../pki/authority.ts'
 import type { Change } from '../../storage/changes.ts'
 import type { Caller, Context, WriteContext } from '../../storage/context.ts'
@@ -41,23 +42,28 @@ const findReceipt = prepareQuery((db, holderId: string, fingerprint: string) =>
     .where('fingerprint', '=', fingerprint),
 )
 
+const findRouterName = prepareQuery((db, id: string) => db.selectFrom('routers').select('name').where('id', '=', id))
+const findIdentityName = prepareQuery((db, id: string) =>
+  db.selectFrom('identities').select('name').where('id', '=', id),
+)
+
 /**
  * A client knows the new root if it fetched the certificate store with its API session or its client certificate, or if it
  * received a certificate, since the replacement of the root began. No other time writes a receipt.
  */
 export class RootReceipts {
   readonly #authority: Authority
+  readonly #log: Log
 
-  constructor(authority: Authority) {
+  constructor(authority: Authority, log: Log) {
     this.#authority = authority
+    this.#log = log
   }
 
   /** Stores that an identity or a router received the bundle that is in use now. */
   async record(context: Context, holderId: string): Promise<void> {
     if (!this.#authority.previousRoot) return
-    const fingerprint = this.#authority.rootFingerprint
-    const [receipt] = await findReceipt(context.db, holderId, fingerprint)
-    if (!receipt) await context.write((tx) => storeReceipt(tx, holderId, fingerprint))
+    if (!(await this.#hasReceipt(context, holderId))) await context.write((tx) => this.#store(tx, holderId))
   }
 
   /** Stores who received the bundle by these changes of a transaction: clients that enrolled or extended their certificate. */
@@ -65,8 +71,28 @@ export class RootReceipts {
     if (!this.#authority.previousRoot) return
     for (const change of changes) {
       const holderId = findRecipient(tx.caller, change)
-      if (typeof holderId === 'string') await storeReceipt(tx, holderId, this.#authority.rootFingerprint)
+      if (typeof holderId === 'string') await this.#store(tx, holderId)
     }
+  }
+
+  async #hasReceipt({ db }: Pick<Context, 'db'>, holderId: string): Promise<boolean> {
+    return (await findReceipt(db, holderId, this.#authority.rootFingerprint)).length > 0
+  }
+
+  /** Stores and logs a receipt, once. If the commit fails, the holder requests the bundle again. */
+  async #store(tx: WriteContext, holderId: string): Promise<void> {
+    if (await this.#hasReceipt(tx, holderId)) return
+    await storeReceipt(tx, holderId, this.#authority.rootFingerprint)
+    const [router] = await findRouterName(tx.db, holderId)
+    const [identity] = await findIdentityName(tx.db, holderId)
+    if (router) this.#log.info({ router: router.name }, 'a router has received the new root')
+    // Identities are many: a large network must not fill the log.
+    else if (identity) this.#log.debug({ identity: identity.name }, 'an identity has received the new root')
+  }
+
+  /** Whether a root is being replaced. */
+  get isReplacing(): boolean {
+    return this.#authority.previousRoot !== undefined
   }
 
   /** Removes the receipts, which nothing reads once the replacement has ended. */
