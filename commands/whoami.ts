@@ -1,5 +1,5 @@
 // `controller whoami`: shows the identity, the controller and the expiry of the current session.
-import { EITHER_PATH } from './client/client.ts'
+import { CLIENT_PATH, type Client, EITHER_PATH } from './client/client.ts'
 import { defineConnectedCommand } from './connected.ts'
 import { chooseProfile } from './connection.ts'
 import { toTimeText } from './times.ts'
@@ -8,6 +8,13 @@ interface CurrentSession {
   readonly id: string
   readonly expiresAt: string
   readonly identity: { readonly id: string; readonly name: string }
+}
+
+/** How many services policies grant to the caller, in words. */
+async function countServices(client: Client): Promise<string> {
+  const { meta } = await client.withBase(CLIENT_PATH).call('GET', '/services?limit=1')
+  const { totalCount = 0 } = meta.pagination ?? {}
+  return totalCount === 1 ? '1 service' : `${totalCount} services`
 }
 
 export const whoami = defineConnectedCommand({
@@ -22,7 +29,8 @@ export const whoami = defineConnectedCommand({
     const { name } = await chooseProfile(flags)
     const source = name === undefined ? 'as environment variables say' : `profile ${name}`
     const role = isAdmin ? 'an administrator' : 'not an administrator'
-    const reach = isAdmin ? '' : '\nWhat you can reach: controller access'
+    const services = isAdmin ? undefined : await countServices(client)
+    const reach = services === undefined ? '' : `\nPolicies grant you ${services}: controller access`
     await print({
       kind: 'done',
       sentence: `${identity.name}, ${role}, at ${client.target} (${source}). If it is not used, the session expires ${toTimeText(expiresAt)}.${reach}`,

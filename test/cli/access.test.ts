@@ -64,7 +64,7 @@ describe('an end user', () => {
   it('is pointed there by whoami, and by commands that are for administrators', async () => {
     const [whoami, summary] = [await as(device, 'whoami'), await as(device, 'summary')]
 
-    expect(whoami.stdout).toContain('controller access')
+    expect(whoami.stdout).toMatch(/1 service.*controller access/s)
     expect([summary.code, summary.stderr]).toEqual([7, expect.stringContaining('controller access')])
   })
 })
