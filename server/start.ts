@@ -133,7 +133,8 @@ async function formatLog(
 // How often the wall clock is compared with the monotonic one, beside every request that reads it.
 const CLOCK_INTERVAL_MS = 5_000
 
-// How often sessions that were idle for too long are deleted.
+// How often sessions that were revoked, and those that were idle for too long, are deleted.
+const REVOKED_INTERVAL_MS = 1_000
 const SWEEP_INTERVAL_MS = 5_000
 
 // How often sessions are revoked whose posture checks time alone makes fail.
@@ -178,6 +179,7 @@ function startBackground(controller: Controller): () => void {
       controller.posture.deadlines.revokeExpired(controller),
     ),
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
+    every(REVOKED_INTERVAL_MS, 'deleting revoked sessions', () => apiSessions.deleteRevoked(context)),
     every(SWEEP_INTERVAL_MS, 'deleting idle sessions', () => apiSessions.sweep(context)),
     every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
     every(REFUSALS_INTERVAL_MS, 'logging what was counted', () => controller.aggregatedLog.flush()),

@@ -15,6 +15,7 @@ import { type Auth, createAuth } from './authentication/auth.ts'
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
 import { ApiSessionTokens } from './authentication/sessions/api-session-tokens.ts'
 import { requireSameRights } from './authentication/sessions/callers.ts'
+import { revokeApiSessions } from './authentication/sessions/revoke-api-sessions.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
 import { AggregatedLog } from './foundation/aggregated-log.ts'
 import type { Clock, Instant } from './foundation/clock.ts'
@@ -322,6 +323,7 @@ function createGuards({
   return [
     { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
     { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
+    { after: (tx, _earlierChanges, ownChanges) => revokeApiSessions(auth.apiSessions, tx, ownChanges) },
     {
       after: (tx, earlierChanges, ownChanges) => revokeSessions({ access, deadlines }, tx, earlierChanges, ownChanges),
     },

@@ -6,8 +6,27 @@ import type { Change } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
 import { entityFromRow } from '../storage/entities/rows.ts'
 import type { Projection } from '../storage/projection.ts'
+import type { Method } from './sign-in/authentication-methods.ts'
 
 export type AuthPolicy = Entity<typeof authPolicies>
+
+/** The part of a policy for each method. */
+const METHOD_PARTS: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {
+  password: 'updb',
+  cert: 'cert',
+  'ext-jwt': 'extJwt',
+}
+
+/** Whether tokens of the signer are accepted as a primary factor; an empty list of the policy allows every signer. */
+export function isSignerAllowed({ primary }: AuthPolicy, signerId: string): boolean {
+  const { allowed, allowedSigners } = primary.extJwt
+  return allowed && (allowedSigners.length === 0 || allowedSigners.includes(signerId))
+}
+
+/** Whether identities with the policy may sign in by the method. */
+export function isMethodAllowed({ primary }: AuthPolicy, method: Method): boolean {
+  return primary[METHOD_PARTS[method]].allowed
+}
 
 export class AuthPolicyCache implements Projection {
   readonly name = 'auth policies'

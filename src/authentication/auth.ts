@@ -59,6 +59,7 @@ export function createAuth({ config, clock, log, authority, tokens, entities, se
     tokens,
     clock,
     timeout: config['session.timeout'],
+    maxAge: { people: config['session.maxAge'], devices: config['session.maxAgeOfDevices'] },
     maxPerIdentity: config['limits.sessionsPerIdentity'],
   })
   clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))

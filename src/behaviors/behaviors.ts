@@ -81,7 +81,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(authenticators, new AuthenticatorBehavior({ apiSessions, passwords, clientTrust }))
   behaviors.register(mfaEnrollments, new MfaEnrollmentBehavior(mfaSecrets))
   behaviors.register(authPolicies, new AuthPolicyBehavior())
-  behaviors.register(cas, new CertificateAuthorityBehavior({ apiSessions, clientTrust }))
+  behaviors.register(cas, new CertificateAuthorityBehavior({ clientTrust }))
   behaviors.register(certificates, certificateBehavior)
   behaviors.register(configTypes, new ConfigTypeBehavior(schemas))
   behaviors.register(configs, new ConfigBehavior(schemas))
@@ -89,7 +89,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollabora
   behaviors.register(controllerSettings, new ControllerSettingBehavior())
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
-  behaviors.register(externalJwtSigners, new SignerBehavior({ ...signers, apiSessions }))
+  behaviors.register(externalJwtSigners, new SignerBehavior(signers))
   behaviors.register(
     identities,
     new IdentityBehavior({ apiSessions, enrollments, provisioner, network, references, scopes }),

@@ -70,6 +70,17 @@ const settings = {
     read: (value, key) => readList(value, key).map((entry) => readHostAndPort(entry, key)),
   },
   'session.timeout': durationSetting('30m', 'How long a sign-in stays alive without being used.', '1m'),
+  'session.maxAge': {
+    explain:
+      'How long after its sign-in a session ends although it is used, if a person signed in by a password or a token: a duration of at least 1m such as 30d, or unlimited.',
+    default: '30d',
+    read: (value, key) => (value === 'unlimited' ? undefined : readDuration(value, key, '1m')),
+  },
+  'session.maxAgeOfDevices': {
+    explain: 'The same for sessions that began by a certificate.',
+    default: 'unlimited',
+    read: (value, key) => (value === 'unlimited' ? undefined : readDuration(value, key, '1m')),
+  },
   'session.activityFlush': durationSetting(
     '90s',
     'How often the last use of sessions is written to the database.',

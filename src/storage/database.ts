@@ -54,7 +54,15 @@ interface RootReceiptTable {
   fetchedAt: number
 }
 
+/** A change that revoked API sessions whose rows are not all deleted yet; see `authentication/sessions/api-sessions.ts`. */
+interface ApiSessionRevocationTable {
+  id: string
+  /** JSON: which sessions; of them those whose ids are less than this one. */
+  sessions: string
+}
+
 export interface Database extends EntityTables, SetTables {
+  api_session_revocations: ApiSessionRevocationTable
   audit_records: AuditTable
   root_receipts: RootReceiptTable
 }

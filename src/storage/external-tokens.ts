@@ -11,6 +11,8 @@ export interface VerifiedToken {
   readonly signerId: string
   /** The rules of the signer that the token passed. It is not valid any more once they have changed. */
   readonly signerRules: string
+  /** SHA-256 of the key that it is signed by. */
+  readonly signerKey: string
   /** The value of the claim that names the identity. */
   readonly subject: string
   /** Whether the claim is an external id; otherwise it is the id of an identity. */

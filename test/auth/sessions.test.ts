@@ -267,17 +267,6 @@ describe('an auth policy', () => {
     expect(view).toMatchObject({ isMfaRequired: true, isMfaComplete: false, authQueries: [{ typeId: 'MFA' }] })
   })
 
-  it('that is closed to a method leaves the sessions that began by it', async () => {
-    const authPolicyId = await people.policy({})
-    const person = await people.person({ authPolicyId })
-    const token = await people.sessionOf(person)
-
-    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { primary: { updb: { allowed: false } } })
-
-    expect(await isAlive(token)).toBe(true)
-    expect((await people.signIn(person)).status).toBe(401)
-  })
-
   it('takes effect when an identity is given another one', async () => {
     const person = await people.person()
     const token = await people.sessionOf(person)

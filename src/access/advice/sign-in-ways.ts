@@ -1,7 +1,7 @@
 // The ways of signing in that an identity has, or is about to get.
 import { X509Certificate } from 'node:crypto'
 import type { AuthPolicy } from '../../authentication/auth-policies.ts'
-import { isSignerAllowed } from '../../authentication/sign-in/steps/require-allowed-method.ts'
+import { isSignerAllowed } from '../../authentication/auth-policies.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
 import type { AdviceQuestion } from './subject.ts'

@@ -6,7 +6,6 @@ import { newToken } from '../../foundation/ids.ts'
 import { computeFingerprint, computeFingerprint256 } from '../../pki/certificates.ts'
 import type { Behavior, Draft } from '../../storage/behavior.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
-import type { ApiSessions } from '../sessions/api-sessions.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
 import { readAuthorityCertificate, toNameKey } from './authority-certificates.ts'
 import { requireConsistentClaim } from './external-id-claim.ts'
@@ -14,18 +13,15 @@ import type { CertificateAuthority } from './registered-authority.ts'
 
 /** What the behavior of authorities works with. */
 interface Collaborators {
-  readonly apiSessions: ApiSessions
   readonly clientTrust: ClientTrustStore
 }
 
 type PreparedAuthority = Pick<CertificateAuthority, 'fingerprint' | 'fingerprint256' | 'subject'>
 
 export class CertificateAuthorityBehavior implements Behavior<typeof cas, PreparedAuthority | undefined> {
-  readonly #apiSessions: ApiSessions
   readonly #clientTrust: ClientTrustStore
 
-  constructor({ apiSessions, clientTrust }: Collaborators) {
-    this.#apiSessions = apiSessions
+  constructor({ clientTrust }: Collaborators) {
     this.#clientTrust = clientTrust
   }
 
@@ -58,10 +54,5 @@ export class CertificateAuthorityBehavior implements Behavior<typeof cas, Prepar
       .where('fingerprint256', '=', prepared.fingerprint256)
       .executeTakeFirst()
     if (holder) throw invalidError('certPem', `is the certificate of the authority ${holder.name} already`)
-  }
-
-  /** Ends the sessions that certificates of the authority began, if they no longer can. */
-  async updated(tx: WriteContext, { id, isAuthEnabled }: CertificateAuthority, previous: CertificateAuthority) {
-    if (previous.isAuthEnabled && !isAuthEnabled) await this.#apiSessions.revokeAll(tx, { caId: id })
   }
 }

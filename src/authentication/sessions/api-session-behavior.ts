@@ -10,6 +10,7 @@ import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import { RawJson } from '../../storage/records/raw-json.ts'
 import type { AuthPolicy, AuthPolicyCache } from '../auth-policies.ts'
 import type { ExtensionRequests } from '../credentials/extension-requests.ts'
+import type { Method } from '../sign-in/authentication-methods.ts'
 import { findOutstandingFactors, findProvenSigners } from '../sign-in/second-factors.ts'
 import type { Signer, Signers } from '../signers/signers.ts'
 import type { ApiSessions } from './api-sessions.ts'
@@ -60,6 +61,8 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     const policy = session && this.#policies.get(session.identity.authPolicyId)
     // The stored time lags behind, and a session that is alive must not seem to have ended.
     const lastActivityAt = session?.lastActivityAt ?? (row.lastActivityAt as number)
+    const authenticatedAt = session?.authenticatedAt ?? (row.authenticatedAt as number)
+    const endsAt = this.#apiSessions.getEnd({ lastActivityAt, authenticatedAt }, row.method as Method | null)
     const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')
     return {
       token: isOwn || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : HIDDEN_TOKEN,
@@ -68,8 +71,8 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
       cachedLastActivityAt: renderTime(lastActivityAt),
       isCertExtendRequested: requests.isCertExtendRequested,
       isCertKeyRollRequested: requests.isCertKeyRollRequested,
-      expirationSeconds: isOwn ? Math.floor(this.#apiSessions.timeout / 1000) : undefined,
-      expiresAt: isOwn ? renderTime(lastActivityAt + this.#apiSessions.timeout) : undefined,
+      expirationSeconds: isOwn ? Math.floor((endsAt - lastActivityAt) / 1000) : undefined,
+      expiresAt: isOwn ? renderTime(endsAt) : undefined,
     }
   }
 

@@ -23,6 +23,7 @@ import {
   MFA_TIMES,
   type TotpProgress,
 } from './live-api-sessions.ts'
+import { isAmong, listRevoked, type RevokedSessions, toSessionBasis } from './session-basis.ts'
 
 /** The result of a sign-in. */
 export interface NewApiSession {
@@ -33,6 +34,10 @@ export interface NewApiSession {
   readonly caId?: string | null
   /** SHA-1 of that certificate. */
   readonly certFingerprint?: string | null
+  /** The external id that named the identity. */
+  readonly externalId?: string | null
+  /** SHA-256 of the key of the token that it began by. */
+  readonly signerKey?: string | null
   readonly ipAddress: string
   /** Ids of config types, or `all` alone. */
   readonly configTypes: readonly string[]
@@ -41,11 +46,10 @@ export interface NewApiSession {
   readonly improperClientCertChain?: boolean
 }
 
-/** Selects the sessions of an identity except one, or those that began with an authenticator or a certificate of an authority. */
+/** Selects the sessions of an identity except one, or those that began with an authenticator: few enough for one transaction. */
 export type ApiSessionSelection =
   | { readonly identityId: string; readonly except?: string | undefined }
   | { readonly authenticatorId: string }
-  | { readonly caId: string }
 
 /** How a new session is stored. */
 export interface ApiSessionStart {
@@ -61,6 +65,11 @@ const countSessions = prepareQuery<[identityId: string], { n: number }>((db, ide
     .select((eb) => eb.fn.countAll<number>().as('n'))
     .where('identityId', '=', identityId),
 )
+
+/** The times of a session that shift when the clock is set. */
+const SHIFTED_TIMES = [...MFA_TIMES, 'authenticatedAt'] as const
+
+type SessionTimes = Pick<LiveApiSession, 'lastActivityAt' | 'authenticatedAt'>
 
 // More than the transactions that can commit together: their sessions are not in memory yet.
 const MAX_UNCOMMITTED = 100
@@ -79,6 +88,8 @@ interface Collaborators {
   readonly clock: Clock
   /** How long a session stays alive without being used, in milliseconds. */
   readonly timeout: number
+  /** The greatest age of a session that began by a certificate, and of any other one, in milliseconds; undefined if there is none. */
+  readonly maxAge: { readonly devices: number | undefined; readonly people: number | undefined }
   readonly maxPerIdentity: number
 }
 
@@ -88,20 +99,24 @@ export class ApiSessions implements Projection {
   readonly #tokens: ApiSessionTokens
   readonly #clock: Clock
   readonly #timeout: number
+  readonly #maxAge: Collaborators['maxAge']
   readonly #maxPerIdentity: number
   #live = new LiveApiSessions()
   /** Sessions whose last activity is not written yet. */
   #unflushed = new Set<LiveApiSession>()
-  /** By how much the MFA times of sessions were shifted since their rows were written, in milliseconds. */
+  /** By how much the times of sessions were shifted since their rows were written, in milliseconds. */
   readonly #unwrittenShifts = new Map<LiveApiSession, number>()
+  /** Sessions that were revoked, and whose rows are not deleted yet. */
+  #revokedIds = new Set<string>()
   /** The identities of new sessions until their commit, by the record in the change feed. */
   readonly #newIdentities = new WeakMap<object, ApiSessionIdentity>()
 
-  constructor({ entities, tokens, clock, timeout, maxPerIdentity }: Collaborators) {
+  constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: Collaborators) {
     this.#entities = entities
     this.#tokens = tokens
     this.#clock = clock
     this.#timeout = timeout
+    this.#maxAge = maxAge
     this.#maxPerIdentity = maxPerIdentity
   }
 
@@ -115,6 +130,8 @@ export class ApiSessions implements Projection {
     const live = new LiveApiSessions()
     const used = new Set<LiveApiSession>()
     const isInMemory = this.#live.size > 0
+    const revocations = await queryRevocations(db)
+    const revokedIds = new Set<string>()
     let last = 0
     for (;;) {
       const rows = await queryLiveRows(db, isInMemory ? 0 : now - this.#timeout, last)
@@ -124,13 +141,21 @@ export class ApiSessions implements Projection {
         // If the clock was set back since, a session of an earlier process was used later than now.
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
         if (lastActivityAt + this.#timeout <= now) continue
-        const added = live.add({ ...session, lastActivityAt })
+        const { basis, identity } = session
+        // A session that began after a change has a greater id than the change.
+        if (revocations.some(({ id, of }) => session.id < id && isAmong(of, basis, identity.authPolicyId))) {
+          revokedIds.add(session.id)
+          continue
+        }
+        const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)
+        const added = live.add({ ...session, lastActivityAt, authenticatedAt })
         if (lastActivityAt !== session.lastActivityAt) used.add(added)
       }
       if (rows.length < PAGE) break
       last = rows.at(-1)?.n ?? last
     }
     this.#live = live
+    this.#revokedIds = revokedIds
     this.#unflushed = used
   }
 
@@ -153,6 +178,17 @@ export class ApiSessions implements Projection {
     return differences
   }
 
+  /** When a session ends if it is not used any more. */
+  getEnd({ lastActivityAt, authenticatedAt }: SessionTimes, method: Method | null): Instant {
+    return Math.min(lastActivityAt + this.#timeout, authenticatedAt + this.#getMaxAge(method))
+  }
+
+  #getMaxAge(method: Method | null): number {
+    // The session of a router has none.
+    if (method === null) return Number.POSITIVE_INFINITY
+    return (method === 'cert' ? this.#maxAge.devices : this.#maxAge.people) ?? Number.POSITIVE_INFINITY
+  }
+
   /** The idle timeout of a session, in milliseconds. */
   get timeout(): number {
     return this.#timeout
@@ -166,7 +202,7 @@ export class ApiSessions implements Projection {
   /** Returns the live session of a token, and records the activity. */
   use(token: string, now: Instant): LiveApiSession | undefined {
     const session = this.#live.findByTokenHash(hashToken(token))
-    if (!session || session.lastActivityAt + this.#timeout <= now) return undefined
+    if (!session || this.getEnd(session, session.basis.method) <= now) return undefined
     session.lastActivityAt = now
     this.#unflushed.add(session)
     return session
@@ -176,13 +212,13 @@ export class ApiSessions implements Projection {
   followClock(milliseconds: number): void {
     for (const session of this.#live.all()) {
       session.lastActivityAt += milliseconds
+      session.authenticatedAt += milliseconds
       this.#unflushed.add(session)
       for (const time of MFA_TIMES) {
         const before = session[time]
         if (before !== null) session[time] = before + milliseconds
       }
-      if (MFA_TIMES.some((time) => session[time] !== null))
-        this.#unwrittenShifts.set(session, (this.#unwrittenShifts.get(session) ?? 0) + milliseconds)
+      this.#unwrittenShifts.set(session, (this.#unwrittenShifts.get(session) ?? 0) + milliseconds)
     }
   }
 
@@ -217,7 +253,11 @@ export class ApiSessions implements Projection {
       owesTotp: false,
       isCertExtendable: false,
       improperClientCertChain: false,
+      externalId: null,
+      signerKey: null,
       ...signIn,
+      method: method ?? null,
+      authenticatedAt: tx.clock.now(),
       id,
       identityId: identity.id,
       configTypes: [...signIn.configTypes],
@@ -308,15 +348,64 @@ export class ApiSessions implements Projection {
     const all = tx.db.selectFrom('api_sessions').select('id')
     const rows = await ('identityId' in of
       ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
-      : 'caId' in of
-        ? all.where('caId', '=', of.caId)
-        : all.where('authenticatorId', '=', of.authenticatorId)
+      : all.where('authenticatorId', '=', of.authenticatorId)
     ).execute()
     return this.#entities.removeAllIn(
       tx,
       apiSessions,
       rows.map(({ id }) => id),
     )
+  }
+
+  /** Revokes sessions by their ids: few enough for one transaction. */
+  async revoke(tx: WriteContext, ids: readonly string[]): Promise<void> {
+    await this.#entities.removeAllIn(tx, apiSessions, ids)
+  }
+
+  /**
+   * Revokes any number of sessions, which memory drops when it follows the change that revokes them. Deletes the first rows, unless
+   * too many service sessions depend on them, and stores which ones are left, so that they stay revoked if the process ends;
+   * `deleteRevoked` deletes them.
+   */
+  async revokeMany(tx: WriteContext, sessions: RevokedSessions): Promise<void> {
+    const revocation = { id: newId(), sessions: JSON.stringify(sessions) }
+    await tx.db.insertInto('api_session_revocations').values(revocation).execute()
+    const firstIds = this.#listIdsAmong(sessions).slice(0, BATCH)
+    if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
+  }
+
+  #listIdsAmong(sessions: RevokedSessions): string[] {
+    const ids: string[] = []
+    for (const { id, basis, identity } of this.#live.all())
+      if (isAmong(sessions, basis, identity.authPolicyId)) ids.push(id)
+    return ids
+  }
+
+  /** Whether a session was revoked whose row is not deleted yet. */
+  isRevoked(id: string): boolean {
+    return this.#revokedIds.has(id)
+  }
+
+  /** Deletes the rows of revoked sessions in steps, between which others write. Returns how many. */
+  async deleteRevoked(context: Context): Promise<number> {
+    const revocations = await queryRevocations(context.db)
+    let count = 0
+    while (this.#revokedIds.size > 0) {
+      const ids = [...this.#revokedIds].slice(0, BATCH)
+      count += await this.#endSome(context, ids, 'event')
+      // Rows that are gone otherwise announce nothing.
+      for (const id of ids) this.#revokedIds.delete(id)
+    }
+    if (revocations.length > 0) {
+      const ids = revocations.map(({ id }) => id)
+      await context.write(async (tx) => {
+        await tx.db
+          .deleteFrom('api_session_revocations')
+          .where(isOneOf(tx.db, 'id', ids))
+          .execute()
+      })
+    }
+    return count
   }
 
   /** Ends one session. @throws NOT_FOUND if there is no such session */
@@ -342,12 +431,7 @@ export class ApiSessions implements Projection {
   async #endSome(context: Context, ids: readonly string[], audit: AuditDetail): Promise<number> {
     if (ids.length === 0) return 0
     for (;;) {
-      const serviceSessionRows = await context.db
-        .selectFrom('sessions')
-        .select('id')
-        .where(isOneOf(context.db, 'apiSessionId', ids))
-        .limit(MAX_SERVICE_SESSIONS)
-        .execute()
+      const serviceSessionRows = await findServiceSessions(context.db, ids)
       if (serviceSessionRows.length < MAX_SERVICE_SESSIONS) break
       const serviceSessionIds = serviceSessionRows.map(({ id }) => id)
       await context.write((tx) => this.#entities.removeAllIn(tx, serviceSessions, serviceSessionIds))
@@ -388,12 +472,24 @@ export class ApiSessions implements Projection {
 
   /** Deletes expired sessions. Returns how many. */
   async sweep(context: Context): Promise<number> {
-    let count = 0
+    let count = await this.#endAged(context)
     for (;;) {
       const batch = await this.#sweepBatch(context)
       count += batch.count
       if (batch.isLast) return count
     }
+  }
+
+  /** Deletes the sessions that have reached their greatest age. */
+  async #endAged(context: Context): Promise<number> {
+    const now = context.clock.now()
+    const agedIds: string[] = []
+    for (const { id, basis, authenticatedAt } of this.#live.all())
+      if (authenticatedAt + this.#getMaxAge(basis.method) <= now) agedIds.push(id)
+    let count = 0
+    for (let at = 0; at < agedIds.length; at += BATCH)
+      count += await this.#endSome(context, agedIds.slice(at, at + BATCH), 'none')
+    return count
   }
 
   async #sweepBatch(context: Context): Promise<{ count: number; isLast: boolean }> {
@@ -420,7 +516,9 @@ export class ApiSessions implements Projection {
 
   /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
   apply(changes: readonly Change[]): void {
-    for (const { resource, operation, id, after } of changes) {
+    for (const change of changes) {
+      const { resource, operation, id, after } = change
+      for (const sessions of listRevoked(change)) this.#followRevocation(sessions)
       if (resource === 'identities' && after) this.#live.update(after as unknown as ApiSessionIdentity)
       if (resource !== apiSessions.plural) continue
       if (operation === 'create') this.#addCreated(after as unknown as Entity<typeof apiSessions>)
@@ -430,16 +528,25 @@ export class ApiSessions implements Projection {
     }
   }
 
+  #followRevocation(sessions: RevokedSessions): void {
+    for (const id of this.#listIdsAmong(sessions)) {
+      this.#remove(id)
+      this.#revokedIds.add(id)
+    }
+  }
+
   #addCreated(entity: Entity<typeof apiSessions>): void {
     const identity = this.#newIdentities.get(entity)
     if (!identity) return
-    const { id, createdAt, configTypes, lastActivityAt } = entity
+    const { id, createdAt, configTypes, lastActivityAt, authenticatedAt } = entity
     this.#live.add({
       id,
       tokenHash: entity.tokenHash,
       identity,
       createdAt,
+      authenticatedAt,
       configTypes: internConfigTypes(configTypes),
+      basis: toSessionBasis(entity),
       ...toTotpProgress(entity),
       lastActivityAt,
     })
@@ -447,11 +554,12 @@ export class ApiSessions implements Projection {
 
   #remove(id: string): void {
     this.#tokens.evict(id)
+    this.#revokedIds.delete(id)
     const session = this.#live.get(id)
     if (!session) return
+    this.#live.remove(id)
     this.#unflushed.delete(session)
     this.#unwrittenShifts.delete(session)
-    this.#live.remove(id)
   }
 }
 
@@ -468,7 +576,7 @@ function isSameIdentity(some: ApiSessionIdentity, other: ApiSessionIdentity): bo
 
 /** Writes the times of a session that were shifted, unless a row has a newer one. */
 async function writeShiftedTimes(tx: WriteContext, session: LiveApiSession, shift: number): Promise<void> {
-  for (const time of MFA_TIMES) {
+  for (const time of SHIFTED_TIMES) {
     const shifted = session[time]
     if (shifted === null) continue
     await tx.db
@@ -480,11 +588,27 @@ async function writeShiftedTimes(tx: WriteContext, session: LiveApiSession, shif
   }
 }
 
+/** Returns the first service sessions of API sessions, as many as one transaction deletes. */
+function findServiceSessions(db: Kysely<Database>, apiSessionIds: readonly string[]): Promise<{ id: string }[]> {
+  return db
+    .selectFrom('sessions')
+    .select('id')
+    .where(isOneOf(db, 'apiSessionId', apiSessionIds))
+    .limit(MAX_SERVICE_SESSIONS)
+    .execute()
+}
+
+async function queryRevocations(db: Kysely<Database>): Promise<{ id: string; of: RevokedSessions }[]> {
+  const rows = await db.selectFrom('api_session_revocations').selectAll().execute()
+  return rows.map(({ id, sessions }) => ({ id, of: JSON.parse(sessions) as RevokedSessions }))
+}
+
 function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
   return db
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
+    .select(['method', 'authenticatorId', 'signerKey', 'caId', 'authenticatedAt'])
     .select([
       'owesTotp',
       'isMfaComplete',
@@ -496,7 +620,7 @@ function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
       'isAdmin',
       'authPolicyId',
       'roleAttributes',
-      'externalId',
+      'identity.externalId',
     ])
     .where('lastActivityAt', '>', cutoff)
     .where('session.n', '>', after)
@@ -521,6 +645,8 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
       externalId: row.externalId,
     },
     createdAt,
+    authenticatedAt: row.authenticatedAt,
+    basis: toSessionBasis(row),
     configTypes: internConfigTypes(JSON.parse(row.configTypes) as string[]),
     owesTotp: row.owesTotp === 1,
     isTotpComplete: row.isMfaComplete === 1,

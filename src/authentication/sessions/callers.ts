@@ -12,6 +12,7 @@ import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { Signer } from '../signers/signers.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import type { ApiSessionIdentity, LiveApiSession } from './live-api-sessions.ts'
+import { isAmong, listRevoked } from './session-basis.ts'
 
 /** The projections that determine the rights of a caller. */
 interface SessionState {
@@ -21,7 +22,7 @@ interface SessionState {
 }
 
 /** As much of a change as rights depend on. */
-type AssumedChange = Pick<Change, 'operation' | 'resource' | 'id' | 'after'>
+type AssumedChange = Pick<Change, 'operation' | 'resource' | 'id' | 'before' | 'after'>
 
 /**
  * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
@@ -62,9 +63,7 @@ export function requireSameRights(
 ): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = apiSessions.get(caller.apiSessionId)
-  if (!session || earlierChanges.some(({ operation, id }) => operation === 'delete' && id === session.id)) {
-    throw apiSessionUnknownError()
-  }
+  if (!session || earlierChanges.some((change) => isRevokedBy(change, session))) throw apiSessionUnknownError()
   const identity = findNewest<ApiSessionIdentity>(earlierChanges, 'identities', session.identity.id) ?? session.identity
   if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
   if (caller.isPartial) return
@@ -75,6 +74,11 @@ export function requireSameRights(
   }
   const provenSigners = findProvenSigners(caller.externalTokens ?? [], identity, newestSigners, now)
   if (isPartial(findNewestTotp(earlierChanges, session), policy, provenSigners)) throw secondFactorRequiredError()
+}
+
+function isRevokedBy(change: AssumedChange, { id, basis, identity }: LiveApiSession): boolean {
+  if (change.operation === 'delete' && change.id === id) return true
+  return listRevoked(change).some((sessions) => isAmong(sessions, basis, identity.authPolicyId))
 }
 
 /** The TOTP state of a session after the last change of it: another session may have verified a factor. */

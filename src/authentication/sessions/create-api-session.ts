@@ -1,6 +1,7 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 
 import type { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
@@ -24,7 +25,8 @@ import { isDisabled } from '../disabling.ts'
 import { AuthenticationError, type AuthenticatorMatch } from '../sign-in/authentication-methods.ts'
 import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
 import type { SignInAttempt } from '../sign-in/sign-in-attempt.ts'
-import { requireAllowedMethod } from '../sign-in/steps/require-allowed-method.ts'
+import { requireMethodAllowedBy } from '../sign-in/steps/require-allowed-method.ts'
+import { readKeys } from '../signers/signers.ts'
 
 /** Information about the client, which it sends with its credentials. */
 export interface ClientInfo {
@@ -56,6 +58,8 @@ export async function createApiSession(
       authenticatorId: authenticator.id,
       caId: attempt.authority?.record.id ?? null,
       certFingerprint: method === 'cert' ? computeFingerprint(attempt.certificate) : null,
+      externalId: attempt.externalId ?? (attempt.primaryToken?.isExternalId ? attempt.primaryToken.subject : null),
+      signerKey: attempt.primaryToken?.signerKey ?? null,
       ipAddress: context.origin.address ?? '',
       configTypes,
       owesTotp: (await findVerifiedMfa(tx.db, now.id)).length > 0,
@@ -107,7 +111,7 @@ async function recheckAdmission(
   else recheckExternalId(attempt.externalId, now)
   if (attempt.authority) await recheckAuthority(tx, attempt.authority)
   attempt.identity = now
-  requireAllowedMethod(attempt)
+  requireMethodAllowedBy(await get(tx, authPolicies, now.authPolicyId), attempt)
   return now
 }
 
@@ -124,7 +128,9 @@ async function recheckAuthenticator(
 /** The signer may have been changed, disabled or deleted meanwhile, and the identity may have another external id. */
 async function recheckToken(tx: WriteContext, token: VerifiedToken, identity: TokenSubject): Promise<void> {
   const signer = await find(tx, externalJwtSigners, token.signerId)
-  if (!isStillValid(token, signer, tx.clock.now()) || !namesIdentity(token, identity)) {
+  const hasKey =
+    signer !== undefined && [...readKeys(signer).values()].some((key) => key.fingerprint === token.signerKey)
+  if (!hasKey || !isStillValid(token, signer, tx.clock.now()) || !namesIdentity(token, identity)) {
     throw new AuthenticationError('CREDENTIAL_CHANGED', 'the signer or the external id has changed meanwhile')
   }
 }

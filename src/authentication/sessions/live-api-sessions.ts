@@ -1,5 +1,6 @@
 // The API sessions in memory, by the hash of their token, with the fields of their identity that requests need.
 import type { Instant } from '../../foundation/clock.ts'
+import type { SessionBasis } from './session-basis.ts'
 
 /** The fields of an identity that every request needs; all sessions of the identity share one object. */
 export interface ApiSessionIdentity {
@@ -17,6 +18,10 @@ export interface LiveApiSession {
   readonly tokenHash: string
   readonly identity: ApiSessionIdentity
   readonly createdAt: Instant
+  /** When its identity signed in; shifted when the clock is set. */
+  authenticatedAt: Instant
+  /** All sessions with the same basis share one object. */
+  readonly basis: SessionBasis
   readonly configTypes: readonly string[]
   /** The second factor, as `second-factors.ts` reads it. */
   owesTotp: boolean
@@ -54,6 +59,7 @@ export class LiveApiSessions {
   readonly #byHash = new Map<string, LiveApiSession>()
   readonly #byId = new Map<string, LiveApiSession>()
   readonly #identities = new Map<string, SharedIdentity>()
+  readonly #bases = new Map<string, SessionBasis>()
 
   findByTokenHash(tokenHash: string): LiveApiSession | undefined {
     return this.#byHash.get(tokenHash)
@@ -78,11 +84,20 @@ export class LiveApiSessions {
   /** Adds a session. Returns the stored object. */
   add(session: LiveApiSession): LiveApiSession {
     const identity = this.#internIdentity(session.identity)
-    const shared = { ...session, identity }
+    const shared = { ...session, identity, basis: this.#internBasis(session.basis) }
     identity.sessions.push(shared)
     this.#byHash.set(shared.tokenHash, shared)
     this.#byId.set(shared.id, shared)
     return shared
+  }
+
+  #internBasis(basis: SessionBasis): SessionBasis {
+    const { method, signerId, signerKey, caId } = basis
+    const key = [method, signerId, signerKey, caId].join()
+    const shared = this.#bases.get(key)
+    if (shared) return shared
+    this.#bases.set(key, basis)
+    return basis
   }
 
   #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): SharedIdentity {

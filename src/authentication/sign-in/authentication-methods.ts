@@ -19,9 +19,16 @@ export interface AuthenticatorMatch {
   readonly lastAuthResolvedToRoot: boolean
 }
 
+const SIGNER_PREFIX = 'extJwtId:'
+
 /** The authenticator id of sessions that began with a token of a signer; it is not the id of an authenticator record. */
 export function toSignerAuthenticatorId(signerId: string): string {
-  return `extJwtId:${signerId}`
+  return SIGNER_PREFIX + signerId
+}
+
+/** The signer in such an id; null if it is of an authenticator. */
+export function toSignerId(authenticatorId: string): string | null {
+  return authenticatorId.startsWith(SIGNER_PREFIX) ? authenticatorId.slice(SIGNER_PREFIX.length) : null
 }
 
 /** The members of an authenticator that is not a stored certificate. */

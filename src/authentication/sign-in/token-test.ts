@@ -7,10 +7,10 @@ import type { Contexts } from '../../storage/contexts.ts'
 import { find } from '../../storage/entities/entities.ts'
 import { TOKEN_CHECKS, type TokenCheck, TokenError, type VerifiedToken } from '../../storage/external-tokens.ts'
 import type { Auth } from '../auth.ts'
+import { isSignerAllowed } from '../auth-policies.ts'
 import { findByExternalId } from '../credentials/credentials.ts'
 import { isDisabled } from '../disabling.ts'
 import type { Signer } from '../signers/signers.ts'
-import { isSignerAllowed } from './steps/require-allowed-method.ts'
 
 /** The checks of a sign-in by a token, in their order. */
 export const SIGN_IN_CHECKS = [...TOKEN_CHECKS, 'identity', 'identity-enabled', 'auth-policy'] as const

@@ -1,4 +1,4 @@
-// What a signer must be: one source of keys that can be used; and that its sessions end with it.
+// What a signer must be: one source of keys that can be used.
 import { X509Certificate } from 'node:crypto'
 import type { OutboundClient } from '../../client/outbound-client.ts'
 import type { ComputedInput } from '../../definitions/resources/define.ts'
@@ -17,8 +17,6 @@ import { parseSinglePemBlock } from '../../pki/pem.ts'
 import type { Behavior } from '../../storage/behavior.ts'
 import type { ReadContext, WriteContext } from '../../storage/context.ts'
 import type { SignerRecord } from '../../storage/external-tokens.ts'
-import type { ApiSessions } from '../sessions/api-sessions.ts'
-import { toSignerAuthenticatorId } from '../sign-in/authentication-methods.ts'
 import type { KeyRefresher } from './key-refresher.ts'
 import type { Signers } from './signers.ts'
 import { listAlgorithms } from './signing-keys.ts'
@@ -38,20 +36,17 @@ interface Collaborators {
   readonly directory: Signers
   readonly keyRefresher: KeyRefresher
   readonly outbound: OutboundClient
-  readonly apiSessions: ApiSessions
 }
 
 export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
   readonly #signers: Signers
   readonly #keyRefresher: KeyRefresher
   readonly #outbound: OutboundClient
-  readonly #apiSessions: ApiSessions
 
-  constructor({ directory, keyRefresher, outbound, apiSessions }: Collaborators) {
+  constructor({ directory, keyRefresher, outbound }: Collaborators) {
     this.#signers = directory
     this.#keyRefresher = keyRefresher
     this.#outbound = outbound
-    this.#apiSessions = apiSessions
   }
 
   /** @throws COULD_NOT_VALIDATE, INVALID_CERT_PEM, REFERENCED_ENTITY_NOT_FOUND if it has no source of keys, or two */
@@ -74,21 +69,8 @@ export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
     }
   }
 
-  /** A disabled signer vouches for no identity any more, so the sessions that began with its tokens end. */
-  async updated(tx: WriteContext, next: SignerRecord, previous: SignerRecord): Promise<void> {
-    if (previous.enabled && !next.enabled) await this.#revokeSessions(tx, next)
-  }
-
-  async beforeDelete(tx: WriteContext, signer: SignerRecord): Promise<void> {
-    await this.#revokeSessions(tx, signer)
-  }
-
   async computeFields(_context: ReadContext, rows: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
     return rows.map(({ id }) => ({ keyStatus: this.#describeKeys(id) }))
-  }
-
-  async #revokeSessions(tx: WriteContext, { id }: SignerRecord): Promise<void> {
-    await this.#apiSessions.revokeAll(tx, { authenticatorId: toSignerAuthenticatorId(id) })
   }
 
   #describeKeys(id: string): object {

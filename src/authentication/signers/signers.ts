@@ -62,7 +62,8 @@ export class Signers implements Projection {
   }
 }
 
-function readKeys({ certPem, kid, fetchedKeys }: SignerRecord): ReadonlyMap<string, SigningKey> {
+/** The keys of a signer by their ids. */
+export function readKeys({ certPem, kid, fetchedKeys }: SignerRecord): ReadonlyMap<string, SigningKey> {
   const keys = certPem === null ? (fetchedKeys?.keys ?? []).map(toSigningKey) : [readCertificateKey(certPem, kid)]
   return new Map(keys.flatMap((key) => (key ? [[key.kid, key] as const] : [])))
 }

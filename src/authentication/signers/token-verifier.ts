@@ -126,6 +126,7 @@ export class TokenVerifier {
     const verifiedToken = {
       signerId: current.id,
       signerRules: describeRules(current),
+      signerKey: key.fingerprint,
       subject,
       isExternalId: current.useExternalId,
       validUntil: ((payload.exp as number) + LEEWAY_SECONDS) * 1000,

@@ -41,6 +41,13 @@ export const apiSessions = defineResource({
     caId: f.reference('cas', { access: 'internal', nullable: true, onDelete: 'cascade' }),
     // SHA-1 of the certificate that it began with: connections of its client may outlive an exchange of the certificate.
     certFingerprint: f.text({ access: 'internal', nullable: true }),
+    // How its identity signed in; null for the session of a router.
+    method: f.text({ access: 'internal', nullable: true }),
+    // The external id that named its identity, and SHA-256 of the key of the token that it began by.
+    externalId: f.text({ access: 'internal', nullable: true }),
+    signerKey: f.text({ access: 'internal', nullable: true }),
+    // When its identity signed in, by a clock that is not set: its age counts from then.
+    authenticatedAt: f.time({ access: 'internal' }),
     // SHA-256 of the token, base64url. The token itself is never stored, and sessions are looked up by it in memory alone.
     tokenHash: f.text({ access: 'internal', secret: true }),
     ipAddress: f.text({ access: 'read', filter: true }),
@@ -72,7 +79,16 @@ export const apiSessions = defineResource({
   },
   // Shown to the session itself.
   optionalMembers: ['expirationSeconds', 'expiresAt'],
-  computedFrom: ['identityId', 'authenticatorId', 'owesTotp', 'isMfaComplete', 'isCertExtendable', 'lastActivityAt'],
+  computedFrom: [
+    'identityId',
+    'authenticatorId',
+    'owesTotp',
+    'isMfaComplete',
+    'isCertExtendable',
+    'lastActivityAt',
+    'method',
+    'authenticatedAt',
+  ],
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],
   credentials: ['token'],

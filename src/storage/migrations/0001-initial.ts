@@ -256,6 +256,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['authenticatorId', 'text'],
       ['caId', 'text', 'null'],
       ['certFingerprint', 'text', 'null'],
+      ['method', 'text', 'null'],
+      ['externalId', 'text', 'null'],
+      ['signerKey', 'text', 'null'],
+      ['authenticatedAt', 'integer'],
       ['tokenHash', 'text'],
       ['ipAddress', 'text'],
       ['configTypes', 'text'],
@@ -404,6 +408,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   )
   await auditTable(db)
   await receiptTable(db)
+  await revocationTable(db)
 }
 
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
@@ -458,6 +463,16 @@ async function receiptTable(db: Kysely<unknown>): Promise<void> {
     .addColumn('holderId', 'text', (column) => column.primaryKey())
     .addColumn('fingerprint', 'text', (column) => column.notNull())
     .addColumn('fetchedAt', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+}
+
+/** One row for each change that revoked API sessions, until they are deleted. No foreign keys: it names what may be gone. */
+async function revocationTable(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('api_session_revocations')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('sessions', 'text', (column) => column.notNull())
     .modifyEnd(sql`strict, without rowid`)
     .execute()
 }

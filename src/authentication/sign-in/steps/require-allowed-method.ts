@@ -1,23 +1,17 @@
 // Every method: requires that the auth policy of the identity allows the method, and the signer of an external token.
-import type { AuthPolicy } from '../../auth-policies.ts'
-import { AuthenticationError, type Method } from '../authentication-methods.ts'
-import type { Step } from '../sign-in-attempt.ts'
+import { type AuthPolicy, isMethodAllowed, isSignerAllowed } from '../../auth-policies.ts'
+import { AuthenticationError } from '../authentication-methods.ts'
+import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
 
-/** The part of a policy for each method. */
-const parts: Readonly<Record<Method, keyof AuthPolicy['primary']>> = {
-  password: 'updb',
-  cert: 'cert',
-  'ext-jwt': 'extJwt',
-}
+export const requireAllowedMethod: Step = ({ method, policy, primaryToken }) =>
+  requireMethodAllowedBy(policy, { method, primaryToken })
 
-/** Whether tokens of the signer are accepted as a primary factor; an empty list of the policy allows every signer. */
-export function isSignerAllowed({ primary }: AuthPolicy, signerId: string): boolean {
-  const { allowed, allowedSigners } = primary.extJwt
-  return allowed && (allowedSigners.length === 0 || allowedSigners.includes(signerId))
-}
-
-export const requireAllowedMethod: Step = ({ method, policy, primaryToken }) => {
-  if (!policy.primary[parts[method]].allowed)
+/** @throws AuthenticationError if the policy does not allow the method, or the signer of the token */
+export function requireMethodAllowedBy(
+  policy: AuthPolicy,
+  { method, primaryToken }: Pick<SignInAttempt, 'method' | 'primaryToken'>,
+): void {
+  if (!isMethodAllowed(policy, method))
     throw new AuthenticationError('METHOD_NOT_ALLOWED', `auth policy ${policy.id} does not allow this method`)
   if (primaryToken && !isSignerAllowed(policy, primaryToken.signerId)) {
     const message = `auth policy ${policy.id} does not allow the signer ${primaryToken.signerId}`

@@ -1,5 +1,6 @@
 // External token: verifies the bearer tokens of the request, and finds the identity that one of them names.
 import type { TokenCheck, TokenError, VerifiedToken } from '../../../storage/external-tokens.ts'
+import { isSignerAllowed } from '../../auth-policies.ts'
 import { findByExternalId, readAuthPolicyId } from '../../credentials/credentials.ts'
 import {
   AuthenticationError,
@@ -9,7 +10,6 @@ import {
   toSignerAuthenticatorId,
 } from '../authentication-methods.ts'
 import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
-import { isSignerAllowed } from './require-allowed-method.ts'
 
 const REASONS: Readonly<Record<TokenCheck, RefusalReason>> = {
   format: 'MALFORMED_TOKEN',

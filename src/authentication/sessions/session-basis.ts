@@ -1,0 +1,93 @@
+// What API sessions rest on (the method, the signer with its key, and the authority that they began by), and which ones a change revokes.
+import type { Change } from '../../storage/changes.ts'
+import { describeRules, type SignerRecord } from '../../storage/external-tokens.ts'
+import { type AuthPolicy, isMethodAllowed } from '../auth-policies.ts'
+import { type Method, methods, toSignerId } from '../sign-in/authentication-methods.ts'
+import { readKeys } from '../signers/signers.ts'
+
+/** What a session rests on. */
+export interface SessionBasis {
+  /** How its identity signed in; null for the session of a router. */
+  readonly method: Method | null
+  /** The signer of the token that it began by, and SHA-256 of the key of that token. */
+  readonly signerId: string | null
+  readonly signerKey: string | null
+  /** The authority of its certificate, if an operator brought that authority. */
+  readonly caId: string | null
+}
+
+/** The sessions that a change revokes. */
+export type RevokedSessions =
+  /** Those that began by tokens of a signer, except by these keys. */
+  | { readonly signerId: string; readonly exceptKeys?: readonly string[] }
+  /** Those that began by certificates of an authority. */
+  | { readonly caId: string }
+  /** Those of identities with an auth policy that began by a method, except by tokens of these signers. */
+  | { readonly authPolicyId: string; readonly method: Method; readonly exceptSigners?: readonly string[] }
+
+/** The basis of a session, from the columns of its row. */
+export function toSessionBasis(row: {
+  readonly method: string | null
+  readonly authenticatorId: string
+  readonly signerKey: string | null
+  readonly caId: string | null
+}): SessionBasis {
+  const { authenticatorId, signerKey, caId } = row
+  return { method: row.method as Method | null, signerId: toSignerId(authenticatorId), signerKey, caId }
+}
+
+/** @param authPolicyId that of the identity of the session */
+export function isAmong(revoked: RevokedSessions, basis: SessionBasis, authPolicyId: string): boolean {
+  if ('caId' in revoked) return basis.caId === revoked.caId
+  if ('signerId' in revoked)
+    return basis.signerId === revoked.signerId && !revoked.exceptKeys?.includes(basis.signerKey ?? '')
+  const isOfPolicy = revoked.authPolicyId === authPolicyId && revoked.method === basis.method
+  return isOfPolicy && !revoked.exceptSigners?.includes(basis.signerId ?? '')
+}
+
+/** The sessions of any number of identities that a change revokes. */
+export function listRevoked({
+  resource,
+  before,
+  after,
+}: Pick<Change, 'resource' | 'before' | 'after'>): readonly RevokedSessions[] {
+  if (!before) return []
+  switch (resource) {
+    case 'auth-policies':
+      return after ? listForbidden(before as AuthPolicy, after as AuthPolicy) : []
+    case 'external-jwt-signers':
+      return listUnproven(before as SignerRecord, after as SignerRecord | undefined)
+    case 'cas':
+      return before.isAuthEnabled && after && !after.isAuthEnabled ? [{ caId: before.id as string }] : []
+    default:
+      return []
+  }
+}
+
+/** Those whose method, or whose signer, the policy allowed before. */
+function listForbidden(before: AuthPolicy, after: AuthPolicy): RevokedSessions[] {
+  const { id: authPolicyId } = after
+  const lostMethods = methods.filter((method) => isMethodAllowed(before, method) && !isMethodAllowed(after, method))
+  const { allowedSigners } = after.primary.extJwt
+  const isNarrower = allowedSigners.length > 0 && allowedSigners.join() !== before.primary.extJwt.allowedSigners.join()
+  return [
+    ...lostMethods.map((method) => ({ authPolicyId, method })),
+    ...(isNarrower && isMethodAllowed(after, 'ext-jwt')
+      ? [{ authPolicyId, method: 'ext-jwt' as const, exceptSigners: allowedSigners }]
+      : []),
+  ]
+}
+
+/** Those of a signer that is gone or disabled, that judges tokens by other rules now, or that does not have the key any more. */
+function listUnproven(before: SignerRecord, after: SignerRecord | undefined): RevokedSessions[] {
+  const { id: signerId } = before
+  if (!after || (before.enabled && !after.enabled) || describeRules(before) !== describeRules(after))
+    return [{ signerId }]
+  if (before.fetchedKeys === after.fetchedKeys) return []
+  const exceptKeys = listKeys(after)
+  return listKeys(before).every((key) => exceptKeys.includes(key)) ? [] : [{ signerId, exceptKeys }]
+}
+
+function listKeys(signer: SignerRecord): string[] {
+  return Array.from(readKeys(signer).values(), ({ fingerprint }) => fingerprint)
+}
