@@ -1,13 +1,13 @@
 // Turns errors of any kind into failures: what is wrong, why, and a command that helps.
 import { Errors } from '@oclif/core'
 import { UnreachableError } from '../src/client/http-transport.ts'
-import { findNearest } from '../src/foundation/nearest.ts'
 import { RequestError } from './client/client.ts'
 import { chooseProfile } from './connection.ts'
 import { CommandError, EXIT, toExitCode } from './exit-codes.ts'
 import { type Attempt, type Failure, writeFailure } from './failure-text.ts'
 import { describeFileError, isFileError } from './file-errors.ts'
 import { toCommandLine } from './shell-words.ts'
+import { describeUsage, toHelpCommand } from './usage-errors.ts'
 
 /** Writes the failure to stderr, and returns the exit code. */
 export async function reportFailure(error: Error, attempt: Attempt): Promise<number> {
@@ -125,67 +125,5 @@ async function toLoginCommand(target: string, { argv }: Attempt): Promise<string
     return toCommandLine('login', ['--profile', name])
   } catch {
     return toCommandLine('login', [target])
-  }
-}
-
-function toHelpCommand({ command }: Attempt): string {
-  return toCommandLine(command, ['--help'])
-}
-
-// ---- errors in the command line ------------------------------------------------------------------------------------
-
-type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string } | string)[] }
-
-/** The error of the parser, in one sentence. */
-function describeUsage(error: ParserError, attempt: Attempt): Failure {
-  const { flags } = attempt
-  const help = toHelpCommand(attempt)
-  if (error.flags && /^Nonexistent/i.test(error.message)) {
-    const [unknown = ''] = error.flags
-    const near = findNearest(unknown.replace(/^-+/, ''), flags).map((flag) => `--${flag}`)
-    // A name may begin with a dash.
-    const asName = toCommandLine(attempt.command, [...attempt.argv.filter((word) => word !== unknown), '--', unknown])
-    const isShortWord = /^-[^-]/.test(unknown)
-    return {
-      code: 'USAGE',
-      message: `unknown flag: ${error.flags.join(', ')}`,
-      hint:
-        near.length > 0
-          ? near.join(', ')
-          : isShortWord
-            ? `${help}; for a name that begins with a dash: ${asName}`
-            : help,
-    }
-  }
-  if (error.args && /^Unexpected/i.test(error.message)) {
-    return { code: 'USAGE', message: `unexpected argument: ${error.args.join(' ')}`, hint: help }
-  }
-  if (error.args && /^Missing/i.test(error.message)) {
-    const names = error.args.map((arg) => (typeof arg === 'string' ? arg : (arg.name ?? '')).toUpperCase())
-    return { code: 'USAGE', message: `missing argument: ${names.join(' and ')}`, hint: help }
-  }
-  const lines = error.message.split('\n').map((line) => line.trim())
-  const sentence = lines
-    .filter((line) => line !== '' && !line.startsWith('See more help') && line !== 'The following error occurred:')
-    .join(' ')
-  const [, missingFlag] = /^Missing required flag (\S+)/.exec(sentence) ?? []
-  if (missingFlag !== undefined) {
-    return { code: 'USAGE', message: `missing flag: --${missingFlag}`, field: missingFlag, hint: help }
-  }
-  // Other sentences of the parser are clear as they are: bounds, flags that depend on each other.
-  return describeForeignWord(sentence, help) ?? { code: 'USAGE', message: sentence, hint: help }
-}
-
-/** The failure if the parser says that a flag or an argument is none of its words; the hint is the word that it resembles. */
-function describeForeignWord(sentence: string, help: string): Failure | undefined {
-  const [subject = '', list] = sentence.split(' to be one of: ')
-  if (list === undefined || !subject.startsWith('Expected ')) return undefined
-  const [, flag, value = ''] = /^(?:(--[^=]+)=)?(.*)/s.exec(subject.slice('Expected '.length)) ?? []
-  const near = findNearest(value, list.split(', ')).map((word) => (flag === undefined ? word : `${flag} ${word}`))
-  return {
-    code: 'USAGE',
-    message: `${flag === undefined ? value : `${flag} ${value}`} is not one of ${list}`,
-    ...(flag === undefined ? {} : { field: flag.slice(2) }),
-    hint: near.length > 0 ? near.join(', ') : help,
   }
 }

@@ -147,7 +147,7 @@ describe('a token of the method ottca', () => {
 
     expectRefused(await enroll(token, '--cert', cert), 2, /--key/)
     expectRefused(await enroll(token, '--cert', '/nowhere', '--key', cert), 2, /--cert cannot be read/)
-    expectRefused(await enroll(token, '--pkcs12', cert, '--cert', cert, '--key', cert), 2, /cannot also be provided/)
+    expectRefused(await enroll(token, '--pkcs12', cert, '--cert', cert, '--key', cert), 2, /exclude each other/)
   })
 
   it.skipIf(!hasOpenssl)('is refused with an encrypted key, with the command that decrypts it', async () => {

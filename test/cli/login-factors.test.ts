@@ -144,7 +144,7 @@ describe('a code of the second factor', () => {
   it('is one or the other', async () => {
     const words = ['login', network.url, '--mfa-code', '123456', '--recovery-code-file', '-']
 
-    expectRefused(await commandLine(words, cleanEnvironment()), 2, /cannot also be provided/)
+    expectRefused(await commandLine(words, cleanEnvironment()), 2, /exclude each other/)
   })
 })
 

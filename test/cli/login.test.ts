@@ -195,7 +195,7 @@ describe('with an identity file', () => {
   it('other ways to sign in are refused beside it', async () => {
     const { file } = await enrolledFile(network)
 
-    expectRefused(await new User().login('--identity', file, '--username', 'x'), 2, /cannot also be provided/)
+    expectRefused(await new User().login('--identity', file, '--username', 'x'), 2, /exclude each other/)
   })
 })
 
