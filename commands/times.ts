@@ -16,11 +16,8 @@ const UNITS_MS: Readonly<Record<string, number>> = { s: SECOND_MS, m: MINUTE_MS,
  * with exit code 2
  */
 export function parseInstant(flag: string, text: string, now = Date.now()): string {
-  if (/^(\d+[smhd])+$/.test(text)) {
-    const durationMs = [...text.matchAll(/(\d+)([smhd])/gy)].reduce(
-      (sum, [, n, unit]) => sum + Number(n) * (UNITS_MS[unit ?? ''] ?? 0),
-      0,
-    )
+  const durationMs = readDurationMs(text)
+  if (durationMs !== undefined) {
     const at = new Date(now + durationMs)
     if (!Number.isNaN(at.getTime())) return at.toISOString()
   } else if (isInstant(text) && !Number.isNaN(Date.parse(text))) return text
@@ -28,6 +25,25 @@ export function parseInstant(flag: string, text: string, now = Date.now()): stri
     field: flag,
     hint: '2030-01-31T12:00:00Z, or a duration from now such as 90m, 24h or 7d',
   })
+}
+
+/** Returns the minutes of a duration: `90m`, `1h30m`, `7d`, and 0. @throws CommandError with exit code 2 if they are not whole */
+export function parseMinutes(flag: string, text: string): number {
+  const durationMs = text === '0' ? 0 : readDurationMs(text)
+  if (durationMs !== undefined && durationMs % MINUTE_MS === 0) return durationMs / MINUTE_MS
+  throw makeUsageError(`--${flag} is not a duration in whole minutes: ${text}`, {
+    field: flag,
+    hint: 'a duration such as 30m, 12h or 7d',
+  })
+}
+
+/** The milliseconds of a duration; undefined for other text. */
+function readDurationMs(text: string): number | undefined {
+  if (!/^(\d+[smhd])+$/.test(text)) return undefined
+  return [...text.matchAll(/(\d+)([smhd])/gy)].reduce(
+    (sum, [, n, unit]) => sum + Number(n) * (UNITS_MS[unit ?? ''] ?? 0),
+    0,
+  )
 }
 
 /** Whether the text has the format of a time in the API. */

@@ -3,7 +3,17 @@ import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import { connectionFlags } from '../connection.ts'
 
 /** The format of a flag's value. */
-export type FlagForm = 'switch' | 'number' | 'text' | 'file' | 'instant' | 'secret' | 'set' | 'pairs' | 'json'
+export type FlagForm =
+  | 'switch'
+  | 'number'
+  | 'text'
+  | 'file'
+  | 'instant'
+  | 'minutes'
+  | 'secret'
+  | 'set'
+  | 'pairs'
+  | 'json'
 
 /** A member of a body, and the flag that sets it. */
 export interface BodyFlag {
@@ -26,6 +36,7 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
   tags: 'tag',
   certPem: 'cert',
   typeId: 'type',
+  durationMinutes: 'duration',
   expiresAt: 'expires-in',
   'enrollment.expiresAt': 'expires-in',
   'enrollment.ott': 'ott',
@@ -135,6 +146,7 @@ export function toKebabCase(path: readonly string[]): string {
 
 function toFlagForm(name: string, schema: JsonSchema): FlagForm {
   if (schema.writeOnly) return 'secret'
+  if (name === 'durationMinutes') return 'minutes'
   if (schema.format === 'date-time') return 'instant'
   switch (schema.type) {
     case 'boolean':

@@ -2,7 +2,7 @@
 import { makeUsageError } from '../exit-codes.ts'
 import { readJson, readPem, readSecret } from '../input.ts'
 import { toCommandLine } from '../shell-words.ts'
-import { parseInstant } from '../times.ts'
+import { parseInstant, parseMinutes } from '../times.ts'
 import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
 import { toValueText } from './flag-definitions.ts'
 
@@ -72,6 +72,8 @@ async function parseFlagValue(member: BodyFlag, value: unknown): Promise<unknown
       return readPem(flag, value as string)
     case 'instant':
       return parseInstant(flag, value as string)
+    case 'minutes':
+      return parseMinutes(flag, value as string)
     case 'secret':
       return readSecret(flag, value as string)
     default:

@@ -115,6 +115,7 @@ function makeSampleWords(member: BodyFlag, api: ApiDescription): string[] {
     case 'number':
       return [flag, String(Math.max(60, Number(schema.minimum ?? 0)))]
     case 'instant':
+    case 'minutes':
       return [flag, '24h']
     case 'set':
       return [flag, schema.items?.enum ? String(schema.items.enum[0]) : schema['x-roles'] ? '#staff' : 'north']

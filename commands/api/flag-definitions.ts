@@ -10,6 +10,7 @@ export function toOclifFlags(members: readonly BodyFlag[]): Interfaces.FlagInput
 const HELP_VALUES: Partial<Record<FlagForm, string>> = {
   file: 'FILE',
   instant: 'TIME',
+  minutes: 'DURATION',
   secret: 'FILE',
   pairs: 'KEY=VALUE',
   json: 'JSON|@FILE',
@@ -18,8 +19,8 @@ const HELP_VALUES: Partial<Record<FlagForm, string>> = {
 function toOclifFlag(member: BodyFlag): Interfaces.Flag<unknown> {
   const { form, schema, flag, path } = member
   const helpValue = HELP_VALUES[form]
-  // The full name of the member is an alias.
-  const aliases = flag === toKebabCase(path) ? [] : [toKebabCase(path)]
+  // The full name of the member is an alias, unless it is of another unit.
+  const aliases = flag === toKebabCase(path) || form === 'minutes' ? [] : [toKebabCase(path)]
   const common = {
     description: renderDescription(member),
     ...(helpValue ? { helpValue } : {}),
@@ -54,6 +55,7 @@ function renderDescription({ schema, form, isRequired, defaultValue, only }: Bod
     isRequired && defaultValue === undefined ? '(required)' : '',
     schema.description ?? '',
     form === 'instant' ? 'A time such as 2030-01-31T12:00:00Z, or a duration from now such as 90m, 24h or 7d.' : '',
+    form === 'minutes' ? 'A duration such as 30m, 12h or 7d.' : '',
     schema['x-roles'] ? '#NAME selects by role attribute, @NAME names a record, #all selects all.' : '',
     form === 'set' || form === 'pairs' ? 'Can be repeated.' : '',
     defaultValue === undefined ? '' : `Default: ${toValueText(defaultValue)}.`,

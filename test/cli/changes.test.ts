@@ -349,6 +349,30 @@ describe('an operation without a record', () => {
   })
 })
 
+describe('an operation with a duration', () => {
+  it('disables an identity for that time', async () => {
+    const name = await create('identity')
+
+    const { stderr } = await cli('identity', 'disable', name, '--duration', '1h30m')
+    const after = await readJson('identity', 'get', name)
+
+    expect(stderr).toBe(`Disabled identity ${name}.\n`)
+    const minutes = (Date.parse(after.disabledUntil) - Date.parse(after.disabledAt)) / 60_000
+    expect(Math.round(minutes)).toBe(90)
+  })
+
+  it.each([
+    [['--duration', '90s'], /^--duration is not a duration in whole minutes: 90s\n/],
+    [['--duration', 'long'], /^--duration is not a duration in whole minutes: long\n/],
+    [['--duration-minutes', '5'], /^unknown flag: --duration-minutes\n/],
+  ])('refuses %j', async (words, message) => {
+    const { code, stderr } = await cli('identity', 'disable', 'any', ...words)
+
+    expect(stderr).toMatch(message)
+    expect(code).toBe(2)
+  })
+})
+
 describe('an operation without a duration', () => {
   it('disables an identity until it is enabled', async () => {
     const name = await create('identity')

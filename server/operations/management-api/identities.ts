@@ -38,7 +38,7 @@ export const identityOperations: readonly AnyOperation[] = [
         ...DURATION_MINUTES,
         required: true,
         commandDefault: 0,
-        summary: 'The duration in minutes; 0 means until it is enabled.',
+        summary: 'How long it is disabled; 0 means until it is enabled.',
       }),
     }),
     returns: { kind: 'empty' },
