@@ -162,7 +162,14 @@ function readFreshness(headers: IncomingMessage['headers']): number | undefined 
   return Number.isNaN(lifetimeMs) ? undefined : Math.max(0, lifetimeMs - ageMs)
 }
 
+// What the TLS library makes of a response that is not TLS.
+const NO_TLS = /wrong version number|packet length too long|http request/i
+
 function describeFailure(error: unknown): string {
-  const { code, message } = error as Error & { code?: string }
+  const { code = '', message } = error as Error & { code?: string }
+  if (/^(EPROTO$|ERR_SSL_)/.test(code)) {
+    const reason = NO_TLS.test(message) ? 'what listens there does not speak TLS' : 'the TLS handshake failed'
+    return `${reason} (${code})`
+  }
   return code ? `${message} (${code})` : message
 }

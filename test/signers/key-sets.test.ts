@@ -259,6 +259,21 @@ describe('an endpoint that fails', () => {
     expect(warnings).toEqual(['the key set of a signer cannot be fetched; its known keys are used on'])
   })
 
+  it('and speaks no TLS: the failure says so, without the words of the TLS library', async () => {
+    const server = createServer((_request, response) => void response.end('{"keys":[]}'))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    await people.manage('PATCH', `/external-jwt-signers/${signerId}`, {
+      jwksEndpoint: `https://127.0.0.1:${port}/jwks`,
+    })
+
+    await refreshDue()
+
+    const { failure } = await readStatus()
+    server.close()
+    expect(failure).toMatch(/^what listens there does not speak TLS \([A-Z_]+\)$/)
+  })
+
   it.each<readonly [string, Endpoint['respond']]>([
     ['hangs', () => {}],
     ['hangs in the middle', (_request, response) => void response.writeHead(200).write('{"keys":')],
