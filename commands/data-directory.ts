@@ -78,7 +78,8 @@ const SETTING_FLAGS: Readonly<Record<string, string>> = {
   listeners: '--listen HOST:PORT, such as --listen 0.0.0.0:1280',
 }
 
-function findSettingHint({ key, source }: InvalidSetting, directory: string): string {
+function findSettingHint({ key, source, others = [] }: InvalidSetting, directory: string): string {
+  if (others.length > 0) return 'change each of them at its place'
   if (source?.kind === 'file') return `edit line ${source.line} of ${source.path}`
   if (source?.kind === 'variable') return `change or unset ${source.name}`
   const flag = SETTING_FLAGS[key ?? '']
@@ -90,6 +91,7 @@ function findSettingHint({ key, source }: InvalidSetting, directory: string): st
 interface InvalidSetting extends Error {
   readonly key?: string
   readonly source?: SettingSource
+  readonly others?: readonly Error[]
 }
 
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'

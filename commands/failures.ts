@@ -49,11 +49,16 @@ async function describeRequestError(error: RequestError, attempt: Attempt): Prom
   return {
     // The API reports a duplicate as an invalid value; its code must not contradict the exit code.
     code: toExitCode(error) === EXIT.conflict && code === 'COULD_NOT_VALIDATE' ? 'CONFLICT' : code,
-    message: `${target}: ${explainRequestError(error)}`,
+    message: [`${target}: ${explainRequestError(error)}`, ...listOtherMistakes(error)].join('\n'),
     ...(field ? { field } : {}),
     ...(hint ? { hint } : {}),
     ...(requestId ? { requestId } : {}),
   }
+}
+
+/** A line for each further member that breaks a rule. */
+function listOtherMistakes({ others }: RequestError): string[] {
+  return others.map(({ field, reason }) => `${field} ${reason}`)
 }
 
 function explainRequestError({ causeCode, reason, explanation }: RequestError): string {

@@ -156,6 +156,23 @@ describe('a setting', () => {
     expect(messageOf(text)).toContain(`does not exist: did you mean ${meant}`)
   })
 
+  it('is refused together with all others that are wrong', () => {
+    const text = "sesion:\n  timeout: 5m\nlog:\n  level: loud\nlisteners:\n  - adress: '127.0.0.1:1'\n"
+
+    const lines = messageOf(text, { CONTROLLER_SESSION_TIMEOUT: 'soon' }).split('\n')
+
+    expect(lines.sort()).toEqual([
+      expect.stringMatching(
+        /^the setting listeners, in line 5 .* has a member that does not exist, adress: did you mean address\?/,
+      ),
+      expect.stringMatching(/^the setting log\.level, in line 4 /),
+      expect.stringMatching(/^the setting sesion, in line 1 .* does not exist: did you mean session/),
+      expect.stringMatching(
+        /^the setting session\.timeout, from the environment variable CONTROLLER_SESSION_TIMEOUT, /,
+      ),
+    ])
+  })
+
   it('is a duration, a size, a count or an address', () => {
     const config = readConfig(
       fileWith('audit:\n  retention: 365d\nlimits:\n  body: 2MiB\nsession:\n  timeout: 1h30m\n'),

@@ -278,20 +278,30 @@ export type Overrides = Partial<Record<SettingKey, unknown>>
 
 /**
  * Reads the settings, in order of precedence: overrides, environment (`CONTROLLER_SESSION_TIMEOUT`), file, default.
- * @throws ConfigError for unknown keys and invalid values
+ * @throws ConfigError with all unknown keys and invalid values
  */
 export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
   const fromFile = file === undefined ? new Map<string, FileSetting>() : readConfigFile(file, settingGroups)
+  const mistakes: ConfigError[] = []
   for (const [key, { source }] of fromFile) {
-    if (!Object.hasOwn(settings, key)) throw new ConfigError(key, `does not exist${suggestSetting(key)}`, source)
+    if (!Object.hasOwn(settings, key))
+      mistakes.push(new ConfigError(key, `does not exist${suggestSetting(key)}`, source))
   }
   const sources = new Map<string, SettingSource>()
   const entries = settingKeys.map((key) => {
     const setting: Setting<unknown> = settings[key]
-    const { value, source } = findValue(key, fromFile, env, overrides)
-    if (source) sources.set(key, source)
-    return [key, withSource(source, () => setting.read(value, key))]
+    try {
+      const { value, source } = findValue(key, fromFile, env, overrides)
+      if (source) sources.set(key, source)
+      return [key, withSource(source, () => setting.read(value, key))]
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      mistakes.push(error)
+      return [key, undefined]
+    }
   })
+  const [first, ...others] = mistakes
+  if (first) throw new ConfigError(first.key, first.reason, first.source, others)
   const config = Object.fromEntries(entries) as Config
   configSources.set(config, sources)
   assertAdvertised(config)
@@ -448,9 +458,17 @@ function readIssuer(value: unknown, key: string): string {
   return issuer
 }
 
+const LISTENER_MEMBERS: readonly string[] = ['address', 'apis', 'dialect', 'tls'] satisfies (keyof ListenerConfig)[]
+
 function readListeners(value: unknown, key: string): ListenerConfig[] {
   const listeners = readList(value, key).map((entry) => {
-    const { address, apis = defaultApis, dialect = 'native', tls = true } = (entry ?? {}) as Record<string, unknown>
+    const record = (entry ?? {}) as Record<string, unknown>
+    const unknown = Object.keys(record).find((member) => !LISTENER_MEMBERS.includes(member))
+    if (unknown !== undefined) {
+      const missing = LISTENER_MEMBERS.filter((member) => !Object.hasOwn(record, member))
+      throw new ConfigError(key, `has a member that does not exist, ${unknown}${suggestNearest(unknown, missing)}`)
+    }
+    const { address, apis = defaultApis, dialect = 'native', tls = true } = record
     return {
       address: readHostAndPort(address, key),
       apis: readList(apis, key).map((api) => readChoice(listenerApis, api, key)),

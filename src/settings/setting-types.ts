@@ -17,16 +17,20 @@ export class ConfigError extends Error {
   /** What is wrong, as the end of a sentence. */
   readonly reason: string
   readonly source: SettingSource | undefined
+  /** What else is wrong; the message has a line for each. */
+  readonly others: readonly ConfigError[]
 
   /** @param key the setting; `file` for the whole file */
-  constructor(key: string, reason: string, source?: SettingSource) {
+  constructor(key: string, reason: string, source?: SettingSource, others: readonly ConfigError[] = []) {
     const place = source && describePlace(source)
     const subject = key === WHOLE_FILE ? 'the file of settings' : `the setting ${key}`
-    super(place ? `${subject}, ${place}, ${reason}` : `${subject} ${reason}`)
+    const ownMessage = place ? `${subject}, ${place}, ${reason}` : `${subject} ${reason}`
+    super([ownMessage, ...others.map(({ message }) => message)].join('\n'))
     this.name = 'ConfigError'
     this.key = key
     this.reason = reason
     this.source = source
+    this.others = others
   }
 }
 

@@ -57,6 +57,18 @@ describe('a file that cannot be used', () => {
   })
 })
 
+describe('config data with several mistakes', () => {
+  it('is refused with all of them, and the members that were meant', async () => {
+    const data = '{"adress":"127.0.0.1","protocol":"tpc","port":80}'
+
+    const { code, stderr } = await cli('config', 'create', 'x', '--config-type', 'host.v1', '--data', data)
+
+    expect(code).toBe(2)
+    expect(stderr).toContain('adress is not known here: did you mean address?')
+    expect(stderr).toMatch(/^protocol must be one of .*: did you mean tcp\?$/m)
+  })
+})
+
 describe('the file of a JWT', () => {
   it('is written by commands that issue one, and by those that read one', async () => {
     await cli('identity', 'create', 'jwt-1', '--ott')

@@ -44,6 +44,46 @@ describe('a schema', () => {
     expect(matches({ properties }, { a: 2 })).toMatchObject({ field: 'a' })
   })
 
+  it('names every member that breaks a rule, once', () => {
+    const schema = {
+      type: 'object',
+      required: ['hostname', 'port', 'protocol'],
+      properties: {
+        hostname: { type: 'string' },
+        port: { type: 'integer', minimum: 1 },
+        protocol: { enum: ['tcp', 'udp'] },
+        listen: { anyOf: [{ type: 'string' }, { type: 'integer' }] },
+      },
+      additionalProperties: false,
+    }
+
+    const mistakes = (data: unknown) => {
+      const { others = [], field, reason } = matches(schema, data) ?? {}
+      return [{ field, reason }, ...others.map((other) => ({ field: other.field, reason: other.reason }))]
+    }
+
+    expect(mistakes({ hostnam: 'h', prt: 5, protocol: 'tpc', listen: {} })).toEqual([
+      { field: 'hostnam', reason: 'is not known here: did you mean hostname?' },
+      { field: 'prt', reason: 'is not known here: did you mean port?' },
+      { field: 'protocol', reason: 'must be one of tcp, udp: did you mean tcp?' },
+      { field: 'listen', reason: 'must be a string' },
+    ])
+    expect(mistakes({ colour: 1, port: 0 })).toEqual([
+      { field: 'colour', reason: 'is not known here, and hostname is required' },
+      { field: 'protocol', reason: 'is required' },
+      { field: 'port', reason: 'must not be less than 1' },
+    ])
+  })
+
+  it('has at most twenty mistakes named, and one if the data is large', () => {
+    const schema = { type: 'object', additionalProperties: { type: 'integer' } }
+    const data = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`member${at}`, 'text']))
+
+    expect(matches(schema, data(1000))?.others).toHaveLength(19)
+    expect(matches(schema, data(10_000))?.others).toBeUndefined()
+  })
+
   it.each([
     ['resembles the missing one', { hostnam: 'h' }, 'hostnam', 'is not known here: did you mean hostname?'],
     ['resembles none', { colour: 'h' }, 'colour', 'is not known here, and hostname is required'],

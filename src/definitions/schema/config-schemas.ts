@@ -3,9 +3,9 @@ import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import AjvDraft04 from 'ajv-draft-04'
 import addFormats from 'ajv-formats'
 import { LRUCache } from 'lru-cache'
-import { invalidError } from '../../foundation/errors.ts'
+import { errors, type FieldCause, invalidError } from '../../foundation/errors.ts'
 import { runWithin } from './time-limit.ts'
-import { describeProblem, type Problem } from './validate.ts'
+import { describeProblem, describeProblems, type Problem } from './validate.ts'
 
 const MAX_SCHEMA_BYTES = 64 * 1024
 // Measured: a compiler takes 40 KB, and what it makes of a schema 13 bytes for each character.
@@ -50,11 +50,16 @@ export class ConfigSchemas {
 
   /**
    * @param schemaText the schema as it is stored
-   * @throws COULD_NOT_VALIDATE for the first member of `data` that does not match, by its path; `(root)` is the whole
+   * @throws COULD_NOT_VALIDATE for the members of `data` that do not match, by their paths; `(root)` is the whole
    */
   assertMatches(schemaText: string, data: unknown): void {
-    const problem = this.findProblem(schemaText, data)
-    if (problem) throw invalidError(problem.field || '(root)', problem.reason, problem.value)
+    const first = this.findProblem(schemaText, data)
+    if (!first) return
+    const others = findFurtherProblems(schemaText, data, first)
+    throw errors.COULD_NOT_VALIDATE({
+      ...toCause(first),
+      ...(others.length > 0 ? { others: others.map(toCause) } : {}),
+    })
   }
 
   /**
@@ -87,15 +92,39 @@ export class ConfigSchemas {
  * Compiles a schema of the draft that it names: 4, 6 or 7; without a draft it is read as draft-07. A reference may point into
  * the schema itself or to the draft; any other is refused.
  */
-function compile({ $schema, ...schema }: Record<string, unknown>): ValidateFunction {
+function compile({ $schema, ...schema }: Record<string, unknown>, further: Options = {}): ValidateFunction {
   if ('$async' in schema) throw new Error('it is asynchronous')
   const isDraft04 = typeof $schema === 'string' && $schema.includes('json-schema.org/draft-04/')
   // One compiler a schema, because the $id of two schemas may be equal.
-  const ajv = isDraft04 ? (new AjvDraft04.default(options) as unknown as Ajv) : new Ajv(options)
+  const ajv = isDraft04
+    ? (new AjvDraft04.default({ ...options, ...further }) as unknown as Ajv)
+    : new Ajv({ ...options, ...further })
   addFormats.default(ajv)
   // Compilers of later drafts reject `id`, the draft-04 name of $id.
   if (!isDraft04 && typeof schema.id === 'string') delete schema.id
   return ajv.compile(schema)
+}
+
+/** Data that is larger could have more mistakes than memory. */
+const MAX_LISTED_BYTES = 64 * 1024
+const MAX_PROBLEMS = 20
+
+/** The problems of data beside the first one, each of another member; the compiled schema for it is not cached. */
+function findFurtherProblems(schemaText: string, data: unknown, first: Problem): Problem[] {
+  if (JSON.stringify(data).length > MAX_LISTED_BYTES) return []
+  try {
+    const schema = JSON.parse(schemaText) as Record<string, unknown>
+    const check = runWithin(COMPILE_TIMEOUT_MS, () => compile(schema, { allErrors: true }))
+    runWithin(VALIDATE_TIMEOUT_MS, () => check(data))
+    return describeProblems(check.errors ?? [], first).slice(0, MAX_PROBLEMS - 1)
+  } catch {
+    // All mistakes may take longer than the first one.
+    return []
+  }
+}
+
+function toCause({ field, reason, value }: Problem): FieldCause {
+  return { field: field || '(root)', reason, value }
 }
 
 function validateInTime(check: ValidateFunction, data: unknown): boolean {

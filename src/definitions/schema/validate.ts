@@ -1,4 +1,4 @@
-// Validates JSON against schemas, and describes the first problem: which member, and why.
+// Validates JSON against schemas, and describes problems: which member, and why.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { parseTime } from '../../foundation/clock.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
@@ -65,10 +65,9 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
   })
   switch (error.keyword) {
     case 'required': {
-      const missing = String(params.missingProperty)
       const extra = findUnknownMember(error)
-      if (extra !== undefined) return describeUnknownMember(error, path, extra, `, and ${missing} is required`)
-      return { ...at(path ? `${path}.${missing}` : missing, 'is required'), value: undefined }
+      if (extra !== undefined) return describeUnknownMember(error, path, extra, toAlsoMissing(params))
+      return describeMissing(error)
     }
     case 'additionalProperties':
       return describeUnknownMember(error, path, String(params.additionalProperty))
@@ -100,6 +99,41 @@ export function describeProblem(error: ErrorObject | undefined): Problem {
     default:
       return at(path, `breaks the rule "${error.keyword}"`)
   }
+}
+
+/** Describes failed keywords, one for each member, without the first problem. Of alternatives, the first one that failed counts. */
+export function describeProblems(failures: readonly ErrorObject[], first: Problem): Problem[] {
+  const fields = new Set([first.field])
+  const alternatives = new Set<string>()
+  return failures.flatMap((error) => {
+    const [, alternative] = /^(.*?\/(?:anyOf|oneOf))(?:\/|$)/.exec(error.schemaPath) ?? []
+    const place = alternative === undefined ? undefined : `${error.instancePath} ${alternative}`
+    if ((place !== undefined && alternatives.has(place)) || isNamedByUnknown(error)) return []
+    if (place !== undefined) alternatives.add(place)
+    const problem = error.keyword === 'required' ? describeMissing(error) : describeProblem(error)
+    if (fields.has(problem.field) || first.reason.endsWith(toAlsoMissing(error.params))) return []
+    fields.add(problem.field)
+    return [problem]
+  })
+}
+
+/** Whether an unknown member of the object resembles the one that is missing: it is a problem by itself. */
+function isNamedByUnknown({ keyword, params, data, parentSchema }: ErrorObject): boolean {
+  if (keyword !== 'required' || parentSchema?.additionalProperties !== false) return false
+  const missing = String((params as { missingProperty?: unknown }).missingProperty)
+  const unknown = Object.keys(data as object).filter((name) => !Object.hasOwn(parentSchema.properties ?? {}, name))
+  return unknown.some((name) => name.length <= MAX_SUGGESTED_LENGTH && suggestNearest(name, [missing]) !== '')
+}
+
+/** The end of a sentence about an unknown member that resembles none. */
+function toAlsoMissing({ missingProperty }: Readonly<Record<string, unknown>>): string {
+  return `, and ${missingProperty} is required`
+}
+
+function describeMissing({ instancePath, params }: ErrorObject): Problem {
+  const path = toMemberPath(instancePath)
+  const missing = String((params as { missingProperty?: unknown }).missingProperty)
+  return { field: path ? `${path}.${missing}` : missing, reason: 'is required', value: undefined, isWrongType: false }
 }
 
 /**
