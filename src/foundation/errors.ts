@@ -50,6 +50,7 @@ const CATALOGUE = {
   // ---- requests ----
   NOT_FOUND: [404, 'There is nothing here by that path or id.'],
   METHOD_NOT_ALLOWED: [405, 'This path does not support that HTTP method.'],
+  NOT_SUPPORTED: [400, 'This controller does not offer that; the cause says what it offers.'],
   COULD_NOT_PARSE_BODY: [400, 'The request body could not be understood.'],
   COULD_NOT_VALIDATE: [400, 'The request breaks a rule of this operation; the cause names it.'],
   NOT_ACCEPTABLE: [406, 'The response to this request exists in no form that was asked for.', 'COULD_NOT_VALIDATE'],

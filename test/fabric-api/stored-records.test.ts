@@ -67,6 +67,18 @@ describe('a service', () => {
     expect([change.status, after.body.data.name, deletion.status]).toEqual([200, 'fabric-mail', 200])
     expect((await ask('GET', `/services/${id}`)).status).toBe(404)
   })
+
+  it('that is replaced keeps what does not concern the fabric', async () => {
+    const id = await newService({ roleAttributes: ['web'], terminatorStrategy: 'random', tags: { a: 'b' } })
+    const { status } = await ask('PUT', `/services/${id}`, { name: `replaced-${names}` })
+    const data = await manage.get(`/services/${id}`)
+
+    expect(status).toBe(200)
+    expect(data).toMatchObject({
+      ...{ name: `replaced-${names}`, terminatorStrategy: 'smartrouting', tags: {} },
+      ...{ roleAttributes: ['web'], encryptionRequired: true },
+    })
+  })
 })
 
 describe('a snapshot', () => {
@@ -127,11 +139,73 @@ describe('a router', () => {
     expect(body.data.interfaces).toEqual([reported])
   })
 
-  it('is not created or changed here', async () => {
-    const { id } = await newRouter()
+  const fingerprint = 'ab'.repeat(20)
+  const certified = (values = {}) => {
+    const id = `router-${++names}.example`
+    return { id, name: id, fingerprint, tags: {}, cost: 0, noTraversal: false, disabled: false, ...values }
+  }
 
-    expect((await ask('POST', '/routers', {})).status).toBe(405)
-    expect((await ask('DELETE', `/routers/${id}`)).status).toBe(405)
+  it('is created with its certificate, as the tools of operators do, and needs no enrollment', async () => {
+    const body = certified({ name: 'north-1', cost: 7, tags: { site: 'north' } })
+    const creation = await ask('POST', '/routers', body)
+    const { data } = (await ask('GET', `/routers/${body.id}`)).body
+    const record = await manage.get(`/routers/${body.id}`)
+
+    expect([creation.status, creation.body.data.id]).toEqual([201, body.id])
+    expect(data).toMatchObject({ name: 'north-1', fingerprint, cost: 7, tags: { site: 'north' }, connected: false })
+    expect(record).toMatchObject({ isVerified: true })
+    expect(record.enrollmentToken ?? null).toBe(null)
+  })
+
+  it('is created without a certificate, and then enrolls', async () => {
+    const body = certified({ fingerprint: null })
+    await ask('POST', '/routers', body)
+
+    expect(await manage.get(`/routers/${body.id}`)).toMatchObject({
+      isVerified: false,
+      enrollmentToken: expect.any(String),
+    })
+  })
+
+  it('is changed, replaced and deleted', async () => {
+    const body = certified({ cost: 7 })
+    await ask('POST', '/routers', body)
+    const patch = await ask('PATCH', `/routers/${body.id}`, { noTraversal: true })
+    const patched = (await ask('GET', `/routers/${body.id}`)).body.data
+    const put = await ask('PUT', `/routers/${body.id}`, { name: 'renamed', fingerprint, cost: 0, noTraversal: false })
+    const replaced = (await ask('GET', `/routers/${body.id}`)).body.data
+    const deletion = await ask('DELETE', `/routers/${body.id}`, { immediate: false })
+
+    expect([patch.status, put.status, deletion.status]).toEqual([200, 200, 200])
+    expect(patched).toMatchObject({ cost: 7, noTraversal: true })
+    expect(replaced).toMatchObject({ name: 'renamed', fingerprint, cost: 0, noTraversal: false })
+    expect((await ask('GET', `/routers/${body.id}`)).status).toBe(404)
+  })
+
+  it.each([
+    ['an id that means something in a path', 'id', { id: 'a/b' }],
+    ['a fingerprint that no certificate has', 'fingerprint', { fingerprint: 'abcd' }],
+    ['a fingerprint that is not hexadecimal', 'fingerprint', { fingerprint: 'x'.repeat(40) }],
+    ['a cost out of range', 'cost', { cost: 70_000 }],
+  ])('with %s is refused', async (_what, field, values) => {
+    const { status, body } = await ask('POST', '/routers', certified(values))
+
+    expect([status, body.error.cause.field]).toEqual([400, field])
+  })
+
+  it('with the id of another one is refused', async () => {
+    const body = certified()
+    await ask('POST', '/routers', body)
+    const again = await ask('POST', '/routers', { ...body, name: 'another name' })
+
+    expect([again.status, again.body.error.cause.field]).toEqual([400, 'id'])
+  })
+
+  it('does not take another fingerprint in a change', async () => {
+    const { id } = await newRouter()
+    const change = await ask('PATCH', `/routers/${id}`, { fingerprint })
+
+    expect([change.status, change.body.error.cause.field]).toEqual([400, 'fingerprint'])
   })
 
   it('that is unknown is 404', async () => {
@@ -287,11 +361,7 @@ describe('a list', () => {
 })
 
 describe('what the fabric API leaves out', () => {
-  it.each([
-    ['POST', '/inspections'],
-    ['GET', '/ws-api'],
-    ['GET', ''],
-  ])('is 404: %s %s', async (method, path) => {
+  it.each([['GET', '']])('is 404: %s %s', async (method, path) => {
     expect((await ask(method, path)).body.error.code).toBe('NOT_FOUND')
   })
 })

@@ -1,7 +1,9 @@
 // Every operation of the fabric API, which tools of operators use.
 import type { AnyOperation } from '../operation.ts'
 import { circuitOperations } from './circuits.ts'
+import { inspectionOperations } from './inspections.ts'
 import { linkOperations } from './links.ts'
+import { routerChangeOperations } from './router-changes.ts'
 import { serviceChangeOperations } from './service-changes.ts'
 import { snapshotOperations } from './snapshots.ts'
 import { terminatorChangeOperations } from './terminator-changes.ts'
@@ -20,5 +22,7 @@ export const fabricOperations: readonly AnyOperation[] = [
   ...linkOperations,
   ...circuitOperations,
   ...serviceChangeOperations,
+  ...routerChangeOperations,
   ...snapshotOperations,
+  ...inspectionOperations,
 ]

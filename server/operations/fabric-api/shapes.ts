@@ -2,7 +2,7 @@
 import { defineResource } from '../../../src/definitions/resources/define.ts'
 import { precedences } from '../../../src/definitions/resources/identities.ts'
 import { STATIC_COST } from '../../../src/definitions/resources/link-settings.ts'
-import { interfaceList } from '../../../src/definitions/resources/routers.ts'
+import { interfaceList, routers } from '../../../src/definitions/resources/routers.ts'
 import { services } from '../../../src/definitions/resources/services.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import {
@@ -22,17 +22,18 @@ export const routerShape = defineResource({
   plural: 'routers',
   summary: 'A router of the network; edge routers are among them.',
   fields: {
-    name: f.text({ access: 'read' }),
-    fingerprint: f.text({
-      access: 'read',
+    name: routers.fields.name,
+    fingerprint: f.hex({
       nullable: true,
+      acceptsNull: true,
       summary: 'SHA-1 of its certificate; null before it enrolls.',
     }),
-    cost: f.int({ access: 'read', min: 0, max: 65_535 }),
-    noTraversal: f.bool({ access: 'read' }),
-    disabled: f.bool({ access: 'read' }),
+    cost: routers.fields.cost,
+    noTraversal: routers.fields.noTraversal,
+    disabled: routers.fields.disabled,
     interfaces: f.json(interfaceList, { access: 'read', nullable: true, summary: 'Null before it reports any.' }),
   },
+  inputs: { id: f.text({ access: 'create', required: true, summary: 'The common name of its certificate.' }) },
   computed: {
     connected: flag,
     listenerAddresses: {
@@ -57,9 +58,10 @@ export const serviceShape = defineResource({
   plural: 'services',
   summary: 'A service, as far as routers are concerned.',
   fields: {
-    name: f.text({ access: 'read' }),
+    name: services.fields.name,
     terminatorStrategy: services.fields.terminatorStrategy,
   },
+  inputs: { maxIdleTimeMillis: services.fields.maxIdleTimeMillis },
   links: ['terminators'],
   columns: [],
   example: { create: {}, filter: 'name contains "web"' },

@@ -40,8 +40,9 @@ export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry 
     return enrollment
   }
 
-  created(tx: WriteContext, router: Entity<typeof routers>, requested: RequestedExpiry | null | undefined) {
-    return this.#provisioner.enroll(tx, 'trott', router.id, requested)
+  async created(tx: WriteContext, router: Entity<typeof routers>, requested: RequestedExpiry | null | undefined) {
+    // One that is created with its certificate has nothing to enroll for.
+    if (!router.isVerified) await this.#provisioner.enroll(tx, 'trott', router.id, requested)
   }
 
   deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {

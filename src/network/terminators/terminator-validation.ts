@@ -94,6 +94,15 @@ export class TerminatorValidation {
     return invalidIds
   }
 
+  /** The questions that a router has not responded to; undefined if there are none. `lastAskedAt` is by the monotonic clock. */
+  describePending(router: ConnectedRouter): { terminatorIds: string[]; lastAskedAt: number } | undefined {
+    const questions = this.#progress.get(router)?.questions
+    if (!questions || questions.size === 0) return undefined
+    let lastAskedAt = 0
+    for (const { askedAt } of questions.values()) lastAskedAt = Math.max(lastAskedAt, askedAt)
+    return { terminatorIds: [...questions.keys()], lastAskedAt }
+  }
+
   #getProgress(router: ConnectedRouter): Progress {
     let progress = this.#progress.get(router)
     if (!progress) {
