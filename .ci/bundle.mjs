@@ -5,11 +5,14 @@ import { rolldown } from 'rolldown'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** What is only loaded by some commands stays as it is: the server, the store, and every library but oclif. */
+/** Libraries of many commands, whose files cost more time to find than to run. */
+const BUNDLED = /^(@oclif\/|ulid$|ipaddr\.js$|cli-table3$)/
+
+/** What is only loaded by some commands stays as it is: the server, the store, and most libraries. */
 function isLoadedLater(id) {
   if (/^\.\.?\//.test(id))
     return /^\.\.\/(server\/|src\/(initialize|recover|rotate-keys|controller|storage\/|operations\/))/.test(id)
-  return !id.startsWith('/') && !id.startsWith('\0') && !id.startsWith('@oclif/')
+  return !id.startsWith('/') && !id.startsWith('\0') && !BUNDLED.test(id)
 }
 
 /** What is loaded by its name: by the binary, by oclif as package.json says, and by the build. */
