@@ -4,7 +4,7 @@ import type { ApiSessionIdentity } from '../../src/authentication/sessions/live-
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { get } from '../../src/storage/entities/entities.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { authorityFile, type Endpoint, json, openEndpoint } from '../world/endpoints.ts'
 import { createIssuerKey, Issuer, toJwk } from '../world/issuers.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
@@ -108,6 +108,20 @@ describe('an auth policy that comes to forbid a method', () => {
 
     expect(await isAlive(token)).toBe(false)
     expect(await isAlive(await people.sessionOf(person))).toBe(true)
+  })
+
+  it('ends the session of the administrator who changes it, after the response', async () => {
+    const authPolicyId = await people.policy({})
+    const token = await people.sessionOf(await people.person({ authPolicyId, isAdmin: true }))
+    const path = `${MANAGEMENT}/auth-policies/${authPolicyId}`
+    const { status } = await world.send({
+      method: 'PATCH',
+      path,
+      token,
+      body: { primary: { updb: { allowed: false } } },
+    })
+
+    expect([status, await isAlive(token)]).toEqual([200, false])
   })
 
   it('ends no session by any other change', async () => {
@@ -235,8 +249,10 @@ describe('thousands of sessions that a change revokes', () => {
     const authPolicyId = await people.policy({})
     const { apiSessions } = world.controller.auth
     const tokens: string[] = []
+    const identityIds: string[] = []
     for (let count = 0; count < MANY; count += 400) {
       const id = await people.identity({ authPolicyId })
+      identityIds.push(id)
       await world.system.write(async (tx) => {
         const identity = (await get(tx, identities, id)) as unknown as ApiSessionIdentity
         const session = { identity, authenticatorId: 'a', ipAddress: '', configTypes: [] }
@@ -246,7 +262,7 @@ describe('thousands of sessions that a change revokes', () => {
         }
       })
     }
-    return { authPolicyId, tokens }
+    return { authPolicyId, tokens, identityIds }
   }
 
   const countAll = async () =>
@@ -271,11 +287,12 @@ describe('thousands of sessions that a change revokes', () => {
     expect(await isAlive(people.token)).toBe(true)
   }, 60_000)
 
-  it('stay revoked after a restart in between, also if the method is allowed again', async () => {
-    const { authPolicyId, tokens } = await crowd()
+  it('stay revoked after a restart in between, also if the method is allowed again, or the identity moved', async () => {
+    const { authPolicyId, tokens, identityIds } = await crowd()
     await allow(authPolicyId, { updb: { allowed: false } })
     await allow(authPolicyId, { updb: { allowed: true } })
     const left = await countAll()
+    await people.manage('PATCH', `/identities/${identityIds.at(-1)}`, { authPolicyId: 'default' })
     await world.stop()
     world = await testController({ directory: world.directory, clock: world.clock })
     at = await world.listen()
