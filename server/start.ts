@@ -176,7 +176,7 @@ function startBackground(controller: Controller): () => void {
   }
   const timers = [
     every(POSTURE_INTERVAL_MS, 'revoking sessions whose posture has expired', () =>
-      controller.posture.deadlines.revokeExpired(controller),
+      controller.posture.deadlines.revokeExpired(controller.contexts),
     ),
     every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
     every(REVOKED_INTERVAL_MS, 'deleting revoked sessions', () => apiSessions.deleteRevoked(context)),

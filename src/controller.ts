@@ -208,7 +208,7 @@ async function assemble(
   const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher })
   const posture: Posture = {
     reported: new ReportedPosture(auth.apiSessions, clock),
-    deadlines: new PostureDeadlines(clock, startedAt, config['posture.settleTime']),
+    deadlines: new PostureDeadlines(clock),
     failedRequests: new FailedServiceRequests(),
   }
   const access = new Access(posture.reported, live)
@@ -217,7 +217,7 @@ async function assemble(
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
   const fabric = createFabric({
-    ...{ access, apiSessions, clock, connected, db: store.db, deadlines: posture.deadlines, entities, log, policies },
+    ...{ access, apiSessions, clock, connected, db: store.db, entities, log, policies },
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
@@ -253,7 +253,7 @@ async function assemble(
     }),
   }
   registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
-  const guards = createGuards({ access, auth, clock, deadlines: posture.deadlines, entities, receipts })
+  const guards = createGuards({ access, auth, posture, entities, receipts })
   const contexts = new Contexts(store, clock, guards)
   const warnBeforeMs = config['certificates.warnBefore']
   const integrity = new DataIntegrity({
@@ -302,8 +302,7 @@ async function assemble(
 interface GuardCollaborators {
   readonly access: Access
   readonly auth: Auth
-  readonly clock: Clock
-  readonly deadlines: PostureDeadlines
+  readonly posture: Posture
   readonly entities: EntityStore
   readonly receipts: RootReceipts
 }
@@ -312,23 +311,15 @@ interface GuardCollaborators {
  * The guards of every transaction, in their order: the rights of the caller come first, and sessions are revoked only for changes
  * that no guard refuses.
  */
-function createGuards({
-  access,
-  auth,
-  clock,
-  deadlines,
-  entities,
-  receipts,
-}: GuardCollaborators): readonly TransactionGuard[] {
+function createGuards({ access, auth, posture, entities, receipts }: GuardCollaborators): readonly TransactionGuard[] {
   return [
-    { before: (caller, earlierChanges) => requireSameRights(auth, caller, earlierChanges, clock.now()) },
-    { after: (tx, _earlierChanges, ownChanges) => requireUsableAdministrator(tx, ownChanges) },
-    { after: (tx, _earlierChanges, ownChanges) => revokeApiSessions(auth.apiSessions, tx, ownChanges) },
-    {
-      after: (tx, earlierChanges, ownChanges) => revokeSessions({ access, deadlines }, tx, earlierChanges, ownChanges),
-    },
-    { after: (tx, _earlierChanges, ownChanges) => updateInventory(entities, tx, ownChanges) },
-    { after: (tx, _earlierChanges, ownChanges) => receipts.follow(tx, ownChanges) },
+    { before: (tx) => requireSameRights(auth, tx) },
+    { after: requireUsableAdministrator },
+    { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
+    { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines }, tx) },
+    { after: (tx) => posture.reported.removeSignedOut(tx) },
+    { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },
+    { after: (tx) => receipts.follow(tx) },
   ]
 }
 

@@ -3,13 +3,13 @@ import type { Kysely } from 'kysely'
 import { MFA_TIMES } from '../authentication/sessions/live-api-sessions.ts'
 import type { AnyRow } from '../definitions/resources/define.ts'
 import type { Instant } from '../foundation/clock.ts'
-import { PolicyIndex, type PolicyReader, type PolicyType, type ServicePolicyRecord } from '../policy/policy-index.ts'
+import { PolicyIndex, type PolicyReader, type PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from '../policy/role-selector.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
-import type { Change } from '../storage/changes.ts'
+import type { Change, Commit, RecordChange } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
-import type { Projection } from '../storage/projection.ts'
+import type { DerivedRows } from '../storage/projection.ts'
 import { ConfigUsage, type Override } from './config-usage.ts'
 import {
   type AccessQuestion,
@@ -19,12 +19,13 @@ import {
   type PostureSource,
   type PostureSubject,
 } from './decision.ts'
-import { applyToIndex, loadIndex, type RecordChange, withHypothetical } from './index-updates.ts'
+import { applyToIndex, loadIndex, withHypothetical } from './index-updates.ts'
 import { type LiveState, unknownLiveState } from './live-state.ts'
 import { PolicyScopes } from './policy-scopes.ts'
 import { RouterDirectory } from './router-directory.ts'
 
-export class Access implements Projection {
+export class Access implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'access'
   /** What is known beyond records. */
   readonly live: LiveState
@@ -144,7 +145,7 @@ export class Access implements Projection {
   }
 
   /** Follows the changes of a commit, in their order. */
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const change of changes) {
       // Those whom a change takes something from must learn of it as well as those whom it gives something.
       this.#stamp(change)
@@ -156,8 +157,9 @@ export class Access implements Projection {
   }
 
   /** Notes whose services a change may alter, as far as policies stand at this moment. */
-  #stamp({ resource, id, at, before, after }: Change): void {
-    switch (resource) {
+  #stamp(change: Change): void {
+    const { id, at } = change
+    switch (change.resource) {
       case 'services':
         this.#stampService(id, at)
         break
@@ -165,7 +167,7 @@ export class Access implements Projection {
         this.#stampSubjects(this.#index.findServicePoliciesOfPostureCheck(id), at)
         break
       case 'service-policies':
-        for (const policy of [before, after] as unknown as (ServicePolicyRecord | undefined)[]) {
+        for (const policy of [change.before, change.after]) {
           if (policy) this.updates.stamp(parseRoleSelector(policy.semantic, policy.identityRoles), at)
         }
         break
@@ -175,19 +177,28 @@ export class Access implements Projection {
         break
       case 'config-types':
         // Services show the configs by the name of their type. It changes too rarely to follow who sees them.
-        if (before && after && before.name !== after.name) this.updates.stampAll(at)
+        if (change.before && change.after && change.before.name !== change.after.name) this.updates.stampAll(at)
         break
-      case 'service-configs':
-        this.updates.stampIdentity(((after ?? before) as { identityId: string }).identityId, at)
+      case 'service-configs': {
+        const override = change.after ?? change.before
+        if (override) this.updates.stampIdentity(override.identityId, at)
         break
-      case 'api-sessions':
+      }
+      case 'api-sessions': {
+        const { before, after } = change
         if (before && after && MFA_TIMES.some((time) => before[time] !== after[time]))
-          this.updates.stampIdentity(after.identityId as string, at)
+          this.updates.stampIdentity(after.identityId, at)
         break
-      case 'identities':
+      }
+      case 'machines':
+        this.updates.stampIdentity(id, at)
+        break
+      case 'identities': {
+        const { before, after } = change
         if (!after) this.updates.removeIdentity(id)
         // A new identity has no API session yet.
-        else if (before && before.roleAttributes !== after.roleAttributes) this.updates.stampIdentity(id, at)
+        else if (before && !isSameList(before.roleAttributes, after.roleAttributes)) this.updates.stampIdentity(id, at)
+      }
     }
   }
 
@@ -200,14 +211,19 @@ export class Access implements Projection {
     for (const { subjects } of policies) this.updates.stamp(subjects, at)
   }
 
-  #configsChanged({ resource, id, after }: Change): void {
+  #configsChanged(change: Change): void {
+    const { resource, id, after } = change
     if (resource === 'services') {
-      if (after) this.#configs.setService(id, after.configs as string[])
+      if (after) this.#configs.setService(id, after.configs)
       else this.#configs.deleteService(id)
     }
     if (resource === 'service-configs') {
-      if (after) this.#configs.setOverride(id, after as unknown as Override)
+      if (after) this.#configs.setOverride(id, after)
       else this.#configs.deleteOverride(id)
     }
   }
+}
+
+function isSameList(some: readonly string[], others: readonly string[]): boolean {
+  return some === others || (some.length === others.length && some.every((entry, at) => entry === others[at]))
 }

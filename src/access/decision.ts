@@ -6,7 +6,7 @@ import { combineFindings, type Evidence, evaluateCheck, type PostureFinding } fr
 import type { MachineState, MfaState, PostureFacts } from '../policy/posture/machine-state.ts'
 import type { PostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { RecordChange } from './index-updates.ts'
+import type { RecordChange } from '../storage/changes.ts'
 
 /** Whose machine it is, and by which API session; without one, what holds for every API session of the identity. */
 export interface PostureSubject {

@@ -1,52 +1,51 @@
 // How the policy index comes to know the records: from rows at the start, then from every change, also tried ones.
 import type { Kysely } from 'kysely'
-import type {
-  EdgeRouterPolicyRecord,
-  PolicyIndex,
-  ServiceEdgeRouterPolicyRecord,
-  ServicePolicyRecord,
-} from '../policy/policy-index.ts'
+import type { PolicyIndex } from '../policy/policy-index.ts'
 import { compilePostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { Change } from '../storage/changes.ts'
+import type { RecordChange } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
 import { untyped } from '../storage/untyped.ts'
 
-/** What the index needs of a change. */
-export type RecordChange = Pick<Change, 'resource' | 'id' | 'before' | 'after'>
-
-type Values = NonNullable<Change['after']>
-type IndexUpdater = (index: PolicyIndex, id: string, after: Values | undefined) => void
-
-const toRoleBearer = (id: string, { roleAttributes }: Values): RoleBearer => ({
-  id,
-  attributes: roleAttributes as string[],
-})
-
-const indexUpdaters: Readonly<Record<string, IndexUpdater>> = {
-  services: (index, id, after) => (after ? index.setService(toRoleBearer(id, after)) : index.deleteService(id)),
-  'edge-routers': (index, id, after) =>
-    after ? index.setEdgeRouter(toRoleBearer(id, after)) : index.deleteEdgeRouter(id),
-  'posture-checks': (index, id, after) =>
-    after
-      ? index.setPostureCheck(
-          toRoleBearer(id, after),
-          compilePostureCheck({ id, typeId: after.typeId as string, details: after.details }),
-        )
-      : index.deletePostureCheck(id),
-  'service-policies': (index, id, after) =>
-    after ? index.setServicePolicy(after as unknown as ServicePolicyRecord) : index.deleteServicePolicy(id),
-  'edge-router-policies': (index, id, after) =>
-    after ? index.setEdgeRouterPolicy(after as unknown as EdgeRouterPolicyRecord) : index.deleteEdgeRouterPolicy(id),
-  'service-edge-router-policies': (index, id, after) =>
-    after
-      ? index.setServiceEdgeRouterPolicy(after as unknown as ServiceEdgeRouterPolicyRecord)
-      : index.deleteServiceEdgeRouterPolicy(id),
+function toRoleBearer(id: string, { roleAttributes }: { readonly roleAttributes: string[] }): RoleBearer {
+  return { id, attributes: roleAttributes }
 }
 
-/** Tells the index of a change; what policies do not look at is passed over. */
-export function applyToIndex(index: PolicyIndex, { resource, id, after }: RecordChange): void {
-  indexUpdaters[resource]?.(index, id, after)
+/** Tells the index of a change; what policies do not look at has no effect. */
+export function applyToIndex(index: PolicyIndex, change: RecordChange): void {
+  setInIndex(index, change, 'after')
+}
+
+/** @param side which record of the change the index holds from now on */
+function setInIndex(index: PolicyIndex, change: RecordChange, side: 'before' | 'after'): void {
+  const { resource, id } = change
+  switch (resource) {
+    case 'services':
+      if (change[side]) index.setService(toRoleBearer(id, change[side]))
+      else index.deleteService(id)
+      break
+    case 'edge-routers':
+      if (change[side]) index.setEdgeRouter(toRoleBearer(id, change[side]))
+      else index.deleteEdgeRouter(id)
+      break
+    case 'posture-checks': {
+      const check = change[side]
+      if (check) index.setPostureCheck(toRoleBearer(id, check), compilePostureCheck({ ...check, id }))
+      else index.deletePostureCheck(id)
+      break
+    }
+    case 'service-policies':
+      if (change[side]) index.setServicePolicy(change[side])
+      else index.deleteServicePolicy(id)
+      break
+    case 'edge-router-policies':
+      if (change[side]) index.setEdgeRouterPolicy(change[side])
+      else index.deleteEdgeRouterPolicy(id)
+      break
+    case 'service-edge-router-policies':
+      if (change[side]) index.setServiceEdgeRouterPolicy(change[side])
+      else index.deleteServiceEdgeRouterPolicy(id)
+  }
 }
 
 /**
@@ -62,7 +61,7 @@ export function withHypothetical<T>(index: PolicyIndex, changes: readonly Record
     }
     return ask()
   } finally {
-    for (const { resource, id, before } of appliedChanges.reverse()) indexUpdaters[resource]?.(index, id, before)
+    for (const change of appliedChanges.reverse()) setInIndex(index, change, 'before')
   }
 }
 

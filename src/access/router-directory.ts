@@ -48,7 +48,7 @@ export class RouterDirectory {
       this.#enrolledIds.delete(id)
       return
     }
-    const { name, cost, noTraversal, disabled } = after as unknown as RouterEntry
+    const { name, cost, noTraversal, disabled } = after
     this.#byId.set(id, { id, name, cost, noTraversal, disabled })
     if (after.isVerified === true) this.#enrolledIds.add(id)
     else this.#enrolledIds.delete(id)

@@ -2,10 +2,10 @@
 import type { Kysely } from 'kysely'
 import { authPolicies } from '../definitions/resources/auth-policies.ts'
 import type { AnyRow, Entity } from '../definitions/resources/define.ts'
-import type { Change } from '../storage/changes.ts'
+import type { Commit } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
 import { entityFromRow } from '../storage/entities/rows.ts'
-import type { Projection } from '../storage/projection.ts'
+import type { DerivedRows } from '../storage/projection.ts'
 import type { Method } from './sign-in/authentication-methods.ts'
 
 export type AuthPolicy = Entity<typeof authPolicies>
@@ -28,7 +28,8 @@ export function isMethodAllowed({ primary }: AuthPolicy, method: Method): boolea
   return primary[METHOD_PARTS[method]].allowed
 }
 
-export class AuthPolicyCache implements Projection {
+export class AuthPolicyCache implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'auth policies'
   #byId = new Map<string, AuthPolicy>()
 
@@ -49,10 +50,10 @@ export class AuthPolicyCache implements Projection {
     return this.#byId.values()
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, id, after } of changes) {
       if (resource !== authPolicies.plural) continue
-      if (after) this.#byId.set(id, after as AuthPolicy)
+      if (after) this.#byId.set(id, after)
       else this.#byId.delete(id)
     }
   }

@@ -1,7 +1,6 @@
 // What decides how traffic flows, as the controller holds it.
 import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
-import type { PostureDeadlines } from '../access/posture/posture-deadlines.ts'
 import type { AuthPolicyCache } from '../authentication/auth-policies.ts'
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
 import type { AggregatedLog } from '../foundation/aggregated-log.ts'
@@ -57,7 +56,6 @@ export interface FabricCollaborators {
   readonly circuitKey: Buffer
   readonly clock: Clock
   readonly connected: ConnectedRouters
-  readonly deadlines: PostureDeadlines
   readonly entities: EntityStore
   readonly log: Log
   readonly db: Kysely<Database>
@@ -70,14 +68,13 @@ export interface FabricCollaborators {
 
 /** Composes the fabric, which follows the routers from now on. */
 export function createFabric(parts: FabricCollaborators): Fabric {
-  const { access, aggregatedLog, apiSessions, clock, connected, db, deadlines, entities, log, policies, traffic } =
-    parts
+  const { access, aggregatedLog, apiSessions, clock, connected, db, entities, log, policies, traffic } = parts
   const terminators = new TerminatorDirectory()
   const network = new Paths()
   const linkSettings = new StoredLinkSettings(entities)
   const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
-  const right = { access, apiSessions, deadlines, policies }
+  const right = { access, apiSessions, policies }
   const { costs, circuits: table } = traffic
   const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs }
   const ids = new CircuitIds(parts.circuitKey, parts.startedAt)

@@ -86,10 +86,6 @@ const settings = {
     'How often the last use of sessions is written to the database.',
     '1s',
   ),
-  'posture.settleTime': durationSetting(
-    '5m',
-    'How long after a start the sessions of an earlier process are kept although their machines have not reported their posture yet.',
-  ),
   'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
   'enrollment.router': durationSetting('180m', 'How long the enrollment token of a new router can be used.', '5m'),
   'certificates.warnBefore': durationSetting(

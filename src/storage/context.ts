@@ -5,6 +5,7 @@ import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import type { VerifiedToken } from './external-tokens.ts'
 import type { Reader } from './store.ts'
+import type { UncommittedChanges } from './uncommitted-changes.ts'
 
 /** The actor that requests an operation. */
 export type Caller =
@@ -61,6 +62,7 @@ export type ReadContext = Omit<Context, 'write'>
 
 /** A context inside a transaction: `db` is the transaction. */
 export interface WriteContext extends ReadContext {
+  readonly uncommitted: UncommittedChanges
   /** Records a change: its audit record is committed with it, and its event follows the commit. */
   record(change: Change): void
 }

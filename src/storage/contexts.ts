@@ -1,6 +1,6 @@
 // Creates the contexts that code runs with on behalf of a caller, and guards each of their transactions.
 import type { Clock } from '../foundation/clock.ts'
-import type { AuditEvent, Change } from './changes.ts'
+import { type AuditEvent, toChange } from './changes.ts'
 import { type Caller, type Context, type Origin, toActor, type WriteContext } from './context.ts'
 import type { AuditOrigin, Store } from './store.ts'
 
@@ -8,13 +8,10 @@ const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
 /** A check that every transaction must pass. */
 export interface TransactionGuard {
-  /**
-   * Runs before the changes. @throws if they are not permitted
-   * @param earlierChanges changes that commit together with the transaction, and that no projection has applied yet
-   */
-  before?(caller: Caller, earlierChanges: readonly Change[]): void
+  /** Runs before the changes. @throws if they are not permitted */
+  before?(tx: WriteContext): void
   /** Runs after the changes: refuses them, or adds the changes that follow from them. */
-  after?(tx: WriteContext, earlierChanges: readonly Change[], ownChanges: readonly Change[]): Promise<void>
+  after?(tx: WriteContext): Promise<void>
 }
 
 export class Contexts {
@@ -41,7 +38,7 @@ export class Contexts {
   /** Writes an audit record of what a caller did before. Its rights are not checked again, because nothing changes now. */
   recordEvent(caller: Caller, origin: Origin, event: AuditEvent): Promise<void> {
     return this.create(toActor(caller), origin).write(async (tx) =>
-      tx.record({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true }),
+      tx.record(toChange({ ...event, audit: 'event', at: tx.clock.now(), isAuditOnly: true })),
     )
   }
 }
@@ -112,18 +109,11 @@ class CallerContext implements Context {
     const { caller, origin } = this
     const { store, clock, guards } = this.#contexts
     return store.write(
-      async ({ db, earlierChanges, record }) => {
-        const ownChanges: Change[] = []
-        const note = (change: Change) => {
-          ownChanges.push(change)
-          record(change)
-        }
-        for (const guard of guards) guard.before?.(caller, earlierChanges)
-        const tx: WriteContext = { clock, caller, origin, db, record: note }
+      async (scope) => {
+        const tx: WriteContext = { clock, caller, origin, ...scope }
+        for (const guard of guards) guard.before?.(tx)
         const result = await body(tx)
-        // Each guard sees what the transaction itself changed, and not what guards before it added.
-        const changes = [...ownChanges]
-        for (const guard of guards) await guard.after?.(tx, earlierChanges, changes)
+        for (const guard of guards) await guard.after?.(tx)
         end?.(result)
         return result
       },

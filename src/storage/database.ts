@@ -61,8 +61,22 @@ interface ApiSessionRevocationTable {
   sessions: string
 }
 
+/** What the machines of an identity reported; see `access/posture/reported-posture.ts`. */
+interface MachineStateTable {
+  identityId: string
+  /** JSON. */
+  state: string
+}
+
+/** One row; see `sqlite/group-commit.ts`. */
+interface CommitPositionTable {
+  position: number
+}
+
 export interface Database extends EntityTables, SetTables {
   api_session_revocations: ApiSessionRevocationTable
   audit_records: AuditTable
   root_receipts: RootReceiptTable
+  commit_position: CommitPositionTable
+  machine_states: MachineStateTable
 }

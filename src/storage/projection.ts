@@ -1,29 +1,65 @@
-// Projections: state in memory that is derived from commits. Each follows every commit in a stated order, or is rebuilt from
-// rows.
+// Projections: what follows every commit, in one order. Each is of one of four kinds, which say what it holds, and what it does
+// if it could not follow.
 import type { Kysely } from 'kysely'
-import type { Change } from './changes.ts'
+import type { Commit } from './changes.ts'
 import type { Database } from './database.ts'
 
-/** State in memory that follows commits. Nothing reads it except through the interface of its class. */
-export interface Projection {
+interface Follower {
   /** Its name in logs. */
   readonly name: string
+  /** Follows a commit, by what the commit holds alone: a process that did not make the commit follows it alike. */
+  apply(commit: Commit): void
+}
+
+/** Rows in another form, complete at every moment. Nothing reads it except through the interface of its class. */
+export interface DerivedRows extends Follower {
+  readonly kind: 'derived rows'
   /**
    * Replaces the whole state with that of the rows. It awaits only its queries, so that no request runs in between, and
    * replaces the state only after it has read everything.
    */
   rebuild(db: Kysely<Database>): Promise<void>
-  /**
-   * Follows a commit.
-   * @param changes in the order in which the transactions made them
-   * @param tables those that the statements of the commit wrote to
-   */
-  apply(changes: readonly Change[], tables: ReadonlySet<string>): void
-  /**
-   * Compares the state with the rows: one sentence for each difference. It awaits only its queries, as `rebuild` does. Caches
-   * that hold what was requested lately have no such method.
-   */
+  /** Compares the state with the rows: one sentence for each difference. It awaits only its queries, as `rebuild` does. */
   findDifferences?(db: Kysely<Database>): Promise<readonly string[]>
+}
+
+/** What exists beyond rows, as far as rows permit it: a connection of a router that has a record. */
+export interface LiveState extends Follower {
+  readonly kind: 'live state'
+  /** Ends what the rows do not permit. It awaits only its queries. */
+  reconcile(db: Kysely<Database>): Promise<void>
+}
+
+/** What was read or computed lately, and can be again. A commit removes what it changes. */
+export interface Cache extends Follower {
+  readonly kind: 'cache'
+  clear(): void
+}
+
+/** Passes on to others what follows from commits, after memory has followed them. */
+export interface SideEffect extends Follower {
+  readonly kind: 'side effect'
+  /** Passes on everything again, as the rows say it. It awaits only its queries. */
+  restart(db: Kysely<Database>): Promise<void>
+}
+
+export type Projection = DerivedRows | LiveState | Cache | SideEffect
+
+/** The order in which the kinds follow a commit: rights and sessions first, and others learn of it last. */
+const ORDER: readonly Projection['kind'][] = ['derived rows', 'live state', 'cache', 'side effect']
+
+/** Makes a projection right again that could not follow a commit, and right for the first time at the start. */
+async function recover(projection: Projection, db: Kysely<Database>): Promise<void> {
+  switch (projection.kind) {
+    case 'derived rows':
+      return projection.rebuild(db)
+    case 'live state':
+      return projection.reconcile(db)
+    case 'cache':
+      return projection.clear()
+    case 'side effect':
+      return projection.restart(db)
+  }
 }
 
 /** A difference between the state of a projection and the rows. */
@@ -32,7 +68,7 @@ export interface ProjectionDifference {
   readonly description: string
 }
 
-/** A projection could neither follow a commit nor be rebuilt: memory no longer holds what the rows hold. */
+/** A projection could neither follow a commit nor recover: memory no longer holds what the rows hold. */
 export class ProjectionError extends Error {
   override readonly name = 'ProjectionError'
 
@@ -44,11 +80,11 @@ export class ProjectionError extends Error {
 export interface ProjectionsOptions {
   /** The database that projections are rebuilt from. */
   readonly db: Kysely<Database>
-  /** The store's own projections, which follow after all others. */
+  /** The store's own projections. */
   readonly own: readonly Projection[]
-  /** Receives the error of a projection that threw and is rebuilt. */
+  /** Receives the error of a projection that threw and recovers. */
   reportError(error: unknown): void
-  /** Stops the process. Called if a projection cannot be rebuilt, because stale rights must not be served. */
+  /** Stops the process. Called if a projection cannot recover, because stale rights must not be served. */
   fail(error: ProjectionError): void
 }
 
@@ -74,38 +110,39 @@ export class Projections {
   }
 
   /**
-   * Builds projections from rows; from then on they follow every commit, in this order and before those of the store.
-   * No transaction may run meanwhile.
+   * Starts projections; from then on they follow every commit, kind by kind, and those of one kind in the order in which they were
+   * started. No transaction may run meanwhile.
    */
   async start(...projections: readonly Projection[]): Promise<void> {
-    for (const projection of projections) await projection.rebuild(this.#options.db)
-    const earlier = this.#ordered.filter((projection) => !this.#options.own.includes(projection))
-    this.#ordered = [...earlier, ...projections, ...this.#options.own]
+    for (const projection of projections) await recover(projection, this.#options.db)
+    const all = [...this.#ordered, ...projections]
+    this.#ordered = ORDER.flatMap((kind) => all.filter((projection) => projection.kind === kind))
   }
 
   /**
    * Applies a commit to every projection, also if one before it throws.
-   * @returns undefined, or a promise that settles once those that threw are rebuilt
-   * @throws ProjectionError asynchronously, if one cannot be rebuilt
+   * @returns undefined, or a promise that settles once those that threw are right again
+   * @throws ProjectionError asynchronously, if one cannot recover
    */
-  apply(changes: readonly Change[], tables: ReadonlySet<string>): Promise<void> | undefined {
+  apply(commit: Commit): Promise<void> | undefined {
     const broken: Projection[] = []
     for (const projection of this.#ordered) {
       try {
-        projection.apply(changes, tables)
+        projection.apply(commit)
       } catch (error) {
         this.#options.reportError(error)
         broken.push(projection)
       }
     }
-    return broken.length === 0 ? undefined : this.#rebuild(broken)
+    return broken.length === 0 ? undefined : this.#recover(broken)
   }
 
-  /** Compares every projection with the rows. */
+  /** Compares the projections that are rows in another form with the rows. */
   async findDifferences(): Promise<ProjectionDifference[]> {
     const differences: ProjectionDifference[] = []
     for (const projection of this.#ordered) {
-      for (const description of (await projection.findDifferences?.(this.#options.db)) ?? [])
+      if (projection.kind !== 'derived rows' || !projection.findDifferences) continue
+      for (const description of await projection.findDifferences(this.#options.db))
         differences.push({ projection: projection.name, description })
     }
     return differences
@@ -113,13 +150,13 @@ export class Projections {
 
   /** Rebuilds one projection from rows. @throws ProjectionError if that fails; then the process stops */
   async rebuild(name: string): Promise<void> {
-    await this.#rebuild(this.#ordered.filter((projection) => projection.name === name))
+    await this.#recover(this.#ordered.filter((projection) => projection.name === name))
   }
 
-  async #rebuild(broken: readonly Projection[]): Promise<void> {
+  async #recover(broken: readonly Projection[]): Promise<void> {
     for (const projection of broken) {
       try {
-        await projection.rebuild(this.#options.db)
+        await recover(projection, this.#options.db)
       } catch (error) {
         this.#failure ??= new ProjectionError(projection.name, error)
       }

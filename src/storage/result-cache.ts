@@ -1,8 +1,8 @@
 // Results of queries, cached until one of the tables they read changes: a client that polls a list pays for it once.
 import { LRUCache } from 'lru-cache'
 import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
-import type { Change } from './changes.ts'
-import type { Projection } from './projection.ts'
+import type { Commit } from './changes.ts'
+import type { Cache } from './projection.ts'
 
 const MAX_BYTES = 2 * 1024 * 1024
 // The object, and the map around it.
@@ -21,7 +21,8 @@ interface CachedResult extends Result<unknown> {
   readonly readAt: number
 }
 
-export class ResultCache implements Projection {
+export class ResultCache implements Cache {
+  readonly kind = 'cache'
   readonly name = 'result cache'
   readonly #cached = new LRUCache<string, CachedResult>({
     maxSize: MAX_BYTES,
@@ -33,11 +34,7 @@ export class ResultCache implements Projection {
   /** What was read before this commit is outdated, whatever its tables. */
   #clearedAt = 0
 
-  async rebuild(): Promise<void> {
-    this.clear()
-  }
-
-  apply(_changes: readonly Change[], tables: ReadonlySet<string>): void {
+  apply({ tables }: Commit): void {
     this.#commits += 1
     for (const table of tables) this.#changedAt.set(table, this.#commits)
   }

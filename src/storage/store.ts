@@ -6,6 +6,7 @@ import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
 import type { Projections } from './projection.ts'
 import type { ResultCache } from './result-cache.ts'
+import type { UncommittedChanges } from './uncommitted-changes.ts'
 
 /**
  * What a statement may cost on the main thread, in the units of filters: some milliseconds. What certainly costs less needs no guard.
@@ -15,8 +16,7 @@ export const MAX_UNGUARDED_COST = 50_000
 /** A transaction body's view of the store. */
 export interface TransactionScope {
   readonly db: Transaction<Database>
-  /** The changes of earlier transactions in the same group commit: projections have not applied them yet. */
-  readonly earlierChanges: readonly Change[]
+  readonly uncommitted: UncommittedChanges
   /** Records a change of this body: it is audited in the transaction, and announced after the commit. */
   record(change: Change): void
 }

@@ -1,7 +1,9 @@
 // The impact of a wide change is computed in turns, so that other requests are served meanwhile.
+
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { computeImpact } from '../../src/access/impact/compute-impact.ts'
 import { newId } from '../../src/foundation/ids.ts'
+import { toRecordChange } from '../../src/storage/changes.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { smallNetwork } from './network.ts'
 
@@ -42,7 +44,7 @@ it('lets other requests run after a comparison that takes long, and finds every 
   setImmediate(countTurn)
 
   const { gains } = await computeImpact(world.controller, context, [
-    { resource: 'service-policies', id: after.id, after },
+    toRecordChange('service-policies', after.id, undefined, after),
   ])
   isComputing = false
 
@@ -66,7 +68,7 @@ it('finds what each identity gains, also if several have the same policies and p
   const policy = (identityRoles: string[], service: string, postureCheckRoles: string[] = []) => {
     const id = newId()
     const after = { id, name: id, type: 'Dial', semantic: 'AnyOf', identityRoles, serviceRoles: [`#${service}`] }
-    return { resource: 'service-policies', id, after: { ...after, postureCheckRoles } }
+    return toRecordChange('service-policies', id, undefined, { ...after, postureCheckRoles })
   }
   const all = ['#one', '#two', '#guarded']
   const changes = [

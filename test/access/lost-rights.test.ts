@@ -1,7 +1,9 @@
 // A session ends in the moment in which its right does, whatever took it, and no other session with it.
+
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findRevokedSessions } from '../../src/access/sessions/session-revocation.ts'
 import { servicePolicies } from '../../src/definitions/resources/service-policies.ts'
+import type { RecordChange } from '../../src/storage/changes.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
@@ -242,6 +244,6 @@ describe('what is looked at', () => {
       { resource: 'service-policies', id: 'x', before: values, after: { ...values, identityRoles: ['#a', '#c'] } },
     ]
 
-    expect(await findRevokedSessions(untouchable, [], changes)).toEqual([])
+    expect(await findRevokedSessions(untouchable, changes as unknown as RecordChange[])).toEqual([])
   })
 })

@@ -70,7 +70,7 @@ async function guard(check: object) {
 /** Lets time pass, and what it ends be ended. */
 async function wait(milliseconds: number): Promise<void> {
   world.clock.advance(milliseconds)
-  await world.controller.posture.deadlines.revokeExpired(world.controller)
+  await world.controller.posture.deadlines.revokeExpired(world.controller.contexts)
 }
 
 const UNKNOWN = { client: false, advice: 'unknown', dial: 409, code: 'INVALID_POSTURE' }
@@ -504,7 +504,7 @@ describe('administrators see', () => {
 })
 
 describe('after a start', () => {
-  it('keeps sessions until their machines have reported, or the time to settle has passed, and opens none before', async () => {
+  it('what machines reported counts as before: sessions stay, and end with another report', async () => {
     const first = await testController({ clock: world.clock })
     const small = await smallNetwork(first)
     await small.router('north')
@@ -523,7 +523,7 @@ describe('after a start', () => {
     const second = await testController({ clock: world.clock, directory: first.directory })
     const turn = async (milliseconds: number) => {
       world.clock.advance(milliseconds)
-      await second.controller.posture.deadlines.revokeExpired(second.controller)
+      await second.controller.posture.deadlines.revokeExpired(second.controller.contexts)
     }
     const again = await smallNetwork(second)
     const holders = async () =>
@@ -540,7 +540,9 @@ describe('after a start', () => {
       await again.report(one, { typeId: 'DOMAIN', domain: 'c.d' })
       expect(await holders()).toEqual([two.id])
       await turn(5 * MINUTE)
-      expect(await holders()).toEqual([])
+      expect(await holders()).toEqual([two.id])
+      expect((await again.dial(two, service)).status).toBeLessThan(300)
+      expect((await again.dial(one, service)).status).toBe(409)
     } finally {
       await second.close()
     }
@@ -564,10 +566,10 @@ describe('after a start', () => {
     const second = await testController({ clock: world.clock, directory: first.directory })
     const sessions = () => second.controller.store.db.selectFrom('sessions').select('id').execute()
     try {
-      await second.controller.posture.deadlines.revokeExpired(second.controller)
+      await second.controller.posture.deadlines.revokeExpired(second.controller.contexts)
       expect(await sessions()).toHaveLength(1)
       world.clock.advance(MINUTE + 1_000)
-      await second.controller.posture.deadlines.revokeExpired(second.controller)
+      await second.controller.posture.deadlines.revokeExpired(second.controller.contexts)
       expect(await sessions()).toHaveLength(0)
     } finally {
       await second.close()

@@ -259,7 +259,7 @@ class RandomNetwork {
         return system.write((tx) => apiSessions.resetTotp(tx, this.#client(step.who).identityId))
       case 'let time pass':
         clock.advance(step.seconds * 1_000)
-        if (step.isSwept) await controller.posture.deadlines.revokeExpired(controller)
+        if (step.isSwept) await controller.posture.deadlines.revokeExpired(controller.contexts)
     }
   }
 

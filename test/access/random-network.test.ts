@@ -1,5 +1,6 @@
 // Random networks under random changes, reports of machines and ticks of the clock, on a real store: the kept index against one
 // built anew, both against plain loops over the rows, and the sessions that live against the rights that are left.
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Access } from '../../src/access/access.ts'
 import { advise } from '../../src/access/advice/advise.ts'
@@ -13,6 +14,7 @@ import { servicePolicies } from '../../src/definitions/resources/service-policie
 import { services } from '../../src/definitions/resources/services.ts'
 import { sessions } from '../../src/definitions/resources/sessions.ts'
 import type { PolicyType } from '../../src/policy/policy-index.ts'
+import { toRecordChange } from '../../src/storage/changes.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
 import { untyped } from '../../src/storage/untyped.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -423,7 +425,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   /** Time passes, and what it ends is ended. */
   async function tick(): Promise<void> {
     world.clock.advance(chance.pick([1_000, 20_000, 59_000, 61_000, 200_000]))
-    await world.controller.posture.deadlines.revokeExpired(world.controller)
+    await world.controller.posture.deadlines.revokeExpired(world.controller.contexts)
   }
 
   /** Opens a session for each right that there is. */
@@ -640,22 +642,14 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     const { access } = world.controller
     const before = answersOf(access, plain)
     const deletions = [
-      ...plain.services.map((service) => ({
-        resource: 'services',
-        id: service.id,
-        before: { roleAttributes: service.attributes },
-        after: chance.oneIn(2) ? { roleAttributes: chance.some(ATTRIBUTES) } : undefined,
-      })),
-      ...plain.routers.map((router) => ({
-        resource: 'edge-routers',
-        id: router.id,
-        before: { roleAttributes: router.attributes },
-      })),
-    ].map(({ after, ...change }: { after?: object | undefined; resource: string; id: string; before: object }) => ({
-      ...change,
-      before: change.before as Record<string, unknown>,
-      ...(after ? { after: after as Record<string, unknown> } : {}),
-    }))
+      ...plain.services.map(({ id, attributes }) => {
+        const after = chance.oneIn(2) ? { roleAttributes: chance.some(ATTRIBUTES) } : undefined
+        return toRecordChange('services', id, { roleAttributes: attributes }, after)
+      }),
+      ...plain.routers.map(({ id, attributes }) =>
+        toRecordChange('edge-routers', id, { roleAttributes: attributes }, undefined),
+      ),
+    ]
 
     access.withHypothetical(deletions, () => {})
     expect(() =>

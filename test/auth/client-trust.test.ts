@@ -9,7 +9,7 @@ import type {
 import { type AuthenticatorMatch, NO_CERTIFICATE } from '../../src/authentication/sign-in/authentication-methods.ts'
 import { ClientTrustStore } from '../../src/authentication/sign-in/client-trust.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import type { Change } from '../../src/storage/changes.ts'
+import { type Change, toChange } from '../../src/storage/changes.ts'
 import { extensions, forgeCertificate, type KeyPair, newKeyPair, PURPOSES } from '../world/forged-certificates.ts'
 
 const DAY = 24 * 60 * 60_000
@@ -78,8 +78,8 @@ function record(id: string, [anchor, ...more]: readonly Node[], values: Partial<
 }
 
 function apply(operation: Change['operation'], id: string, after?: CertificateAuthority, resource = 'cas'): void {
-  const values = after ? { after: after as unknown as Record<string, unknown> } : {}
-  store.apply([{ operation, audit: 'none', resource, id, at: NOW, ...values }])
+  const change = toChange({ operation, audit: 'none', resource, id, at: NOW, after: after && { ...after } })
+  store.apply({ position: 1, changes: [change], tables: [] })
 }
 
 /** Registers an authority. */

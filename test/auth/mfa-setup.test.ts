@@ -1,7 +1,9 @@
 // Who may set up a second factor: an enrollment that is not verified belongs to the API session that started it.
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
 import type { Change } from '../../src/storage/changes.ts'
+import { UncommittedChanges } from '../../src/storage/uncommitted-changes.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
@@ -190,10 +192,12 @@ describe('an enrollment that is verified', () => {
       after: { id, owesTotp: true, isMfaComplete: false },
     } as unknown as Change
 
-    expect(() => requireSameRights(auth, caller, [], contexts.clock.now())).not.toThrow()
-    expect(() => requireSameRights(auth, caller, [verification], contexts.clock.now())).toThrow(
-      expect.objectContaining({ code: 'UNAUTHORIZED' }),
-    )
+    expect(() =>
+      requireSameRights(auth, { caller, clock: contexts.clock, uncommitted: new UncommittedChanges([]) }),
+    ).not.toThrow()
+    expect(() =>
+      requireSameRights(auth, { caller, clock: contexts.clock, uncommitted: new UncommittedChanges([verification]) }),
+    ).toThrow(expect.objectContaining({ code: 'UNAUTHORIZED' }))
   })
 
   it('is not owed by the sessions of another identity', async () => {

@@ -1,4 +1,5 @@
 // An attacker who can write to the database, and to nothing else, tries to change what the audit says.
+
 import { createHash, createHmac } from 'node:crypto'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
 import Sqlite, { type Database } from 'better-sqlite3'
@@ -7,6 +8,7 @@ import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import type { ChainedRecord } from '../../src/storage/audit/audit-chain.ts'
 import { SEALED_COLUMNS } from '../../src/storage/audit/audit-seal.ts'
+import { toChange } from '../../src/storage/changes.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -171,7 +173,7 @@ it('names that no text can hold do not look like tampering', async () => {
     const before = { id: 'some-config', name: 'before' }
     const after = { ...before, name: 'broken \ud800 pair' }
     const change = { operation: 'update', audit: 'values', resource: 'configs', id: before.id, before, after } as const
-    tx.record({ ...change, at: tx.clock.now() })
+    tx.record(toChange({ ...change, at: tx.clock.now() }))
   })
 
   expect((await findings()).online).toEqual([])

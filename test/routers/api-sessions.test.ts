@@ -136,7 +136,7 @@ describe('routers that connect at once', () => {
     const count = (status: string) =>
       connected.listEdgeRouters().filter(({ syncStatus }) => syncStatus === status).length
     await expect.poll(() => count('SYNC_DONE')).toBe(6)
-    await sessionSync.rebuild()
+    await sessionSync.restart()
     expect(count('SYNC_IN_PROGRESS')).toBe(4)
     for (const router of routers) expect((await takeAll(router)).parts.at(-1)!.isLast).toBe(true)
     await expect.poll(() => count('SYNC_DONE')).toBe(6)
@@ -146,11 +146,11 @@ describe('routers that connect at once', () => {
     const { connected, sessionSync } = world.controller.routers
     const routers = await Promise.all(Array.from({ length: 6 }, () => connect()))
     for (const router of routers) await takeAll(router)
-    void sessionSync.rebuild()
+    void sessionSync.restart()
     for (const router of routers.slice(1)) void router.close()
     await takeAll(routers[0]!)
     await expect.poll(() => connected.listEdgeRouters().length).toBe(1)
-    await sessionSync.rebuild()
+    await sessionSync.restart()
     await takeAll(routers[0]!)
   })
 })

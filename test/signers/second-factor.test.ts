@@ -1,7 +1,9 @@
 // Tokens of an external issuer as a second factor: they come with every request, and are never stored.
+
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
-import type { Change } from '../../src/storage/changes.ts'
+import { toChange } from '../../src/storage/changes.ts'
+import { UncommittedChanges } from '../../src/storage/uncommitted-changes.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { AUDIENCE, Issuer } from '../world/issuers.ts'
@@ -278,9 +280,13 @@ describe('a transaction', () => {
       id: signerId,
       at: 0,
     } as const
-    const earlier: Change[] = [{ ...disabled, after: { ...signer, enabled: false } }]
+    const earlier = [toChange({ ...disabled, after: { ...signer, enabled: false } })]
 
-    expect(() => requireSameRights(auth, caller, [], world.clock.now())).not.toThrow()
-    expect(() => requireSameRights(auth, caller, earlier, world.clock.now())).toThrow()
+    expect(() =>
+      requireSameRights(auth, { caller, clock: world.clock, uncommitted: new UncommittedChanges([]) }),
+    ).not.toThrow()
+    expect(() =>
+      requireSameRights(auth, { caller, clock: world.clock, uncommitted: new UncommittedChanges(earlier) }),
+    ).toThrow()
   })
 })

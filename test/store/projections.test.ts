@@ -7,9 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { systemClock } from '../../src/foundation/clock.ts'
 import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
-import type { Change } from '../../src/storage/changes.ts'
+import type { Commit } from '../../src/storage/changes.ts'
 import type { Database } from '../../src/storage/database.ts'
-import type { Projection } from '../../src/storage/projection.ts'
+import type { DerivedRows } from '../../src/storage/projection.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
 import type { AuditOrigin, Store } from '../../src/storage/store.ts'
 import { testController } from '../world/controller.ts'
@@ -17,7 +17,8 @@ import { testController } from '../world/controller.ts'
 const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 
 /** The names of identity types in memory; breaks when a test says so. */
-class TypeNames implements Projection {
+class TypeNames implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name: string
   readonly failure: { apply: number; rebuild: number } = { apply: 0, rebuild: 0 }
   names: readonly string[] = []
@@ -33,7 +34,7 @@ class TypeNames implements Projection {
     this.names = (await db.selectFrom('identity_types').select('name').orderBy('n').execute()).map(({ name }) => name)
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { id } of changes) {
       if (this.failure.apply-- > 0) throw new Error(`${this.name} cannot follow`)
       this.names = [...this.names, id]

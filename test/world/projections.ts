@@ -4,5 +4,10 @@ import type { Store } from '../../src/storage/store.ts'
 
 /** Calls `apply` with the changes of each commit, after the projections that the store has already. */
 export function followCommits(store: Store, apply: (changes: readonly Change[]) => void): Promise<void> {
-  return store.projections.start({ name: 'test', rebuild: async () => {}, apply })
+  return store.projections.start({
+    kind: 'side effect',
+    name: 'test',
+    restart: async () => {},
+    apply: ({ changes }) => apply(changes),
+  })
 }

@@ -30,7 +30,7 @@ async function accept({ controller, context }: Call, responses: readonly Posture
   const { access, entities, auth, posture } = controller
   const reporter = { identityId: requireIdentityId(context), apiSessionId: requireApiSessionId(context) }
   const services = await acceptPostureResponses(
-    { access, entities, sessions: auth.apiSessions, posture: posture.reported, deadlines: posture.deadlines },
+    { access, entities, sessions: auth.apiSessions, posture: posture.reported },
     context,
     reporter,
     responses,

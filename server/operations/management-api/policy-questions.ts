@@ -1,4 +1,5 @@
 // Questions of administrators about policies: advice, who, what, and impact.
+
 import type { Access } from '../../../src/access/access.ts'
 import { advise } from '../../../src/access/advice/advise.ts'
 import type { NamedRoleBearer } from '../../../src/access/advice/chain.ts'
@@ -16,6 +17,7 @@ import type { PolicyType } from '../../../src/policy/policy-index.ts'
 import type { IndexedPolicy } from '../../../src/policy/policy-table.ts'
 import type { Evidence } from '../../../src/policy/posture/evaluate-check.ts'
 import { findDecidingRoles, mergeSelectors } from '../../../src/policy/role-selector.ts'
+import { toRecordChange } from '../../../src/storage/changes.ts'
 import { omitInputs } from '../../../src/storage/entities/declared-fields.ts'
 import { get, newEntity } from '../../../src/storage/entities/entities.ts'
 import { listQuery } from '../../requests/query.ts'
@@ -142,15 +144,15 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
         const values = readInput(resource, 'create', changes ?? {}, NO_TOLERANCE)
         const after = newEntity(context, resource, omitInputs(resource, values) as never) as { id: string }
         return dataResponse(
-          await computeImpact(controller, context, [{ resource: plural, id: after.id, before: undefined, after }]),
+          await computeImpact(controller, context, [toRecordChange(plural, after.id, undefined, after)]),
         )
       }
       const before = (await get(context, resource, id)) as Record<string, unknown> & { id: string }
       if (!changes || Object.keys(changes).length === 0)
-        return dataResponse(await computeImpact(controller, context, [{ resource: plural, id, before }]))
+        return dataResponse(await computeImpact(controller, context, [toRecordChange(plural, id, before, undefined)]))
       const values = readInput(resource, 'patch', changes, NO_TOLERANCE, before.typeId as string | undefined)
       const after = mergeChanges(resource, before, values)
-      return dataResponse(await computeImpact(controller, context, [{ resource: plural, id, before, after }]))
+      return dataResponse(await computeImpact(controller, context, [toRecordChange(plural, id, before, after)]))
     },
   }),
 ]

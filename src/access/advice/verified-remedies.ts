@@ -3,9 +3,9 @@
 import { getResource } from '../../definitions/resources/index.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
+import { type RecordChange, toRecordChange } from '../../storage/changes.ts'
 import { find } from '../../storage/entities/entities.ts'
 import { computeImpact } from '../impact/compute-impact.ts'
-import type { RecordChange } from '../index-updates.ts'
 import type { Link, Remedy, SideEffect } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 
@@ -43,7 +43,7 @@ function countOpened({ alsoOpens }: VerifiedRemedy): number {
 /** What a change opens beside this service to this identity; undefined if it does not repair the link. */
 async function judge(question: AdviceQuestion, remedy: Remedy, isRepaired: LinkCheck): Promise<SideEffect | undefined> {
   const { access, store, context, service, type } = question
-  const change = await toRecordChange(question, remedy)
+  const change = await findRecordChange(question, remedy)
   if (!change) return undefined
   const identity = toChangedIdentity(question, change)
   const isAllowed = () => access.decide({ identity, serviceId: service.id, type }).isAllowed
@@ -60,19 +60,19 @@ async function judge(question: AdviceQuestion, remedy: Remedy, isRepaired: LinkC
 }
 
 /** The change of the record as the index reads it; undefined if the record does not exist. */
-async function toRecordChange(
+async function findRecordChange(
   { context }: AdviceQuestion,
   { resource, record, values = {}, adds = {} }: Remedy,
 ): Promise<RecordChange | undefined> {
   if (!record) {
     const id = 'proposed'
-    return { resource, id, before: undefined, after: { id, postureCheckRoles: [], ...values } as never }
+    return toRecordChange(resource, id, undefined, { id, postureCheckRoles: [], ...values })
   }
   const before = (await find(context, getResource(resource), record.id)) as Record<string, unknown> | undefined
   if (!before) return undefined
   const sets = Object.entries(adds).map(([name, entries]) => [name, [...(before[name] as string[]), ...entries]])
   const after = { ...before, ...values, ...Object.fromEntries(sets) }
-  return { resource, id: record.id, before: before as never, after: after as never }
+  return toRecordChange(resource, record.id, before, after)
 }
 
 /** Attributes of identities are not part of the index. */

@@ -2,20 +2,13 @@
 
 import { identities } from '../../definitions/resources/identities.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
-import {
-  mergeSelectors,
-  parseRoleSelector,
-  type RoleBearer,
-  type RoleSelector,
-  type Semantic,
-} from '../../policy/role-selector.ts'
-import type { Change } from '../../storage/changes.ts'
+import { mergeSelectors, parseRoleSelector, type RoleBearer, type RoleSelector } from '../../policy/role-selector.ts'
+import type { ChangeOf, RecordChange, RecordOf } from '../../storage/changes.ts'
 import type { Context } from '../../storage/context.ts'
 import { planList } from '../../storage/lists/list-plan.ts'
 import { queryRows } from '../../storage/lists/lists.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Access } from '../access.ts'
-import type { RecordChange } from '../index-updates.ts'
 
 /** An identity before and after the changes; absent before them if it is new, and after them if it would be gone. */
 export interface Subject {
@@ -25,8 +18,6 @@ export interface Subject {
   readonly after: RoleBearer | undefined
 }
 
-type Values = NonNullable<Change['before']>
-
 /** The identities that the changes concern; of those that policies reach, at most `limit`. */
 export async function findAffectedIdentities(
   { access, store }: { readonly access: Access; readonly store: Store },
@@ -34,46 +25,43 @@ export async function findAffectedIdentities(
   changes: readonly RecordChange[],
   limit: number,
 ): Promise<Subject[]> {
-  const changedIdentities = changes.filter(({ resource }) => resource === identities.plural).map(toSubject)
+  const changedIdentities = changes.flatMap((change) => (change.resource === 'identities' ? toSubject(change) : []))
   const others = changes.filter(({ resource }) => resource !== identities.plural)
   if (others.length === 0) return changedIdentities
   const { index } = access
   const sides = [
-    ...others.flatMap(({ resource, id, before }) => findSubjects(index, { resource, id, before })),
-    ...access.withHypothetical(others, () =>
-      others.flatMap(({ resource, id, after }) => findSubjects(index, { resource, id, before: after })),
-    ),
+    ...others.flatMap((change) => findSubjects(index, change, 'before')),
+    ...access.withHypothetical(others, () => others.flatMap((change) => findSubjects(index, change, 'after'))),
   ]
   const changedIds = new Set(changedIdentities.map(({ id }) => id))
   const matching = await findMatchingIdentities(store, context, mergeSelectors(sides), limit)
   return [...changedIdentities, ...matching.filter(({ id }) => !changedIds.has(id))]
 }
 
-function toSubject({ id, before, after }: RecordChange): Subject {
-  const toBearer = ({ roleAttributes }: Values): RoleBearer => ({ id, attributes: roleAttributes as string[] })
-  const { name } = (before ?? after) as Values
-  return { id, name: name as string, before: before && toBearer(before), after: after && toBearer(after) }
+function toSubject({ id, before, after }: ChangeOf<'identities'>): Subject {
+  const toBearer = ({ roleAttributes }: RecordOf<'identities'>): RoleBearer => ({ id, attributes: roleAttributes })
+  const name = (before ?? after)?.name ?? ''
+  return { id, name, before: before && toBearer(before), after: after && toBearer(after) }
 }
 
 /** The identities' sides of the policies that a record is, or by which it is reached. */
-function findSubjects(index: PolicyReader, { resource, id, before }: RecordChange): RoleSelector[] {
-  if (!before) return []
+function findSubjects(index: PolicyReader, change: RecordChange, side: 'before' | 'after'): RoleSelector[] {
+  const { id } = change
+  if (!change[side]) return []
   const sides = (policies: Iterable<{ readonly subjects: RoleSelector }>) =>
     [...policies].map(({ subjects }) => subjects)
   const ofServices = (ids: Iterable<string>) =>
     [...ids].flatMap((one) => sides(index.findServicePoliciesOfService(one)))
-  switch (resource) {
+  switch (change.resource) {
     case 'services':
       return ofServices([id])
     case 'posture-checks':
       return sides(index.findServicePoliciesOfPostureCheck(id))
     case 'service-policies':
     case 'edge-router-policies':
-      return [parseRoleSelector(before.semantic as Semantic, before.identityRoles as string[])]
+      return [parseRoleSelector(change[side].semantic, change[side].identityRoles)]
     case 'service-edge-router-policies':
-      return ofServices(
-        index.listMatchingServices(parseRoleSelector(before.semantic as Semantic, before.serviceRoles as string[])),
-      )
+      return ofServices(index.listMatchingServices(parseRoleSelector(change[side].semantic, change[side].serviceRoles)))
     case 'edge-routers':
       return [
         ...sides(index.findEdgeRouterPoliciesOfRouter(id)),

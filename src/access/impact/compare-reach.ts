@@ -2,9 +2,9 @@
 import type { Clock } from '../../foundation/clock.ts'
 import type { Bitset } from '../../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
+import type { RecordChange } from '../../storage/changes.ts'
 import type { Access } from '../access.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
-import type { RecordChange } from '../index-updates.ts'
 import type { Subject } from './affected-identities.ts'
 import {
   computeReach,

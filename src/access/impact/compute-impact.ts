@@ -1,9 +1,9 @@
 // What a deletion or a change takes away and gives, before it is made: by the evaluator that will decide afterwards.
 import { setImmediate } from 'node:timers/promises'
+import type { RecordChange } from '../../storage/changes.ts'
 import type { Context } from '../../storage/context.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Access } from '../access.ts'
-import type { RecordChange } from '../index-updates.ts'
 import { findAffectedIdentities } from './affected-identities.ts'
 import { compareReach, type Tallies } from './compare-reach.ts'
 import { findOpenedGates, type OpenedGate } from './opened-gates.ts'

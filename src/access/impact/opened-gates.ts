@@ -2,8 +2,8 @@
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { matchesSelector } from '../../policy/role-selector.ts'
+import type { RecordChange } from '../../storage/changes.ts'
 import type { Access } from '../access.ts'
-import type { RecordChange } from '../index-updates.ts'
 import type { Subject } from './affected-identities.ts'
 
 /** A service policy that would no longer demand a posture check, whether the machines of its identities pass it now or not. */

@@ -2,10 +2,10 @@
 
 import { identities } from '../../definitions/resources/identities.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
+import type { RecordChange } from '../../storage/changes.ts'
 import type { Context } from '../../storage/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
-import type { RecordChange } from '../index-updates.ts'
 import { findRevokedSessions } from '../sessions/session-revocation.ts'
 
 /** How many sessions end, by the deletion of what they belong to or with their rights. */
@@ -24,7 +24,7 @@ export async function countRevokedSessions(
   const isDeletedOwner = ({ resource, after }: RecordChange) => !after && OWNERS.has(resource)
   for (const id of await findRevokedIdentitySessions(access, context, changes)) sessionIds.add(id)
   const others = changes.filter((change) => change.resource !== identities.plural && !isDeletedOwner(change))
-  for (const { id } of await findRevokedSessions({ access, db: context.db }, [], others)) sessionIds.add(id)
+  for (const { id } of await findRevokedSessions({ access, db: context.db }, others)) sessionIds.add(id)
   return sessionIds.size
 }
 
@@ -42,8 +42,7 @@ async function findRevokedIdentitySessions(
 ): Promise<string[]> {
   const changed = new Map<string, RoleBearer>()
   for (const { resource, id, before, after } of changes) {
-    if (resource === identities.plural && before && after)
-      changed.set(id, { id, attributes: after.roleAttributes as string[] })
+    if (resource === 'identities' && before && after) changed.set(id, { id, attributes: after.roleAttributes })
   }
   if (changed.size === 0) return []
   const rows = await context.db

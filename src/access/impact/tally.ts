@@ -1,9 +1,9 @@
 // Counts the pairs of identities and services that changes concern, and holds a few of them as examples.
 
 import type { PolicyType } from '../../policy/policy-index.ts'
+import type { RecordChange } from '../../storage/changes.ts'
 import type { Context } from '../../storage/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
-import type { RecordChange } from '../index-updates.ts'
 import type { Subject } from './affected-identities.ts'
 
 /** How many identities and services an effect is about, how many pairs of them, and a few of these. */
@@ -96,7 +96,7 @@ export async function nameBlockingChecks(
           .execute()
   const names = new Map(rows.map(({ id, name }) => [id, name]))
   for (const { resource, id, after } of changes) {
-    if (resource === 'posture-checks' && after) names.set(id, after.name as string)
+    if (resource === 'posture-checks' && after) names.set(id, after.name)
   }
   const named = (checkIds: readonly string[] = []) => checkIds.map((id) => ({ id, name: names.get(id) ?? id }))
   return {

@@ -2,17 +2,16 @@
 import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
+import { isSameReport, type MachineState } from '../../policy/posture/machine-state.ts'
 import { NO_TIMEOUT_SECONDS, toTimeoutSeconds } from '../../policy/posture/mfa.ts'
 import type { PostureCheckType } from '../../policy/posture/posture-checks.ts'
 import { applyResponses, type DemandedProcesses, type PostureResponse } from '../../policy/posture/posture-responses.ts'
-import type { Context } from '../../storage/context.ts'
+import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, get } from '../../storage/entities/entities.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
 import type { CheckFinding, PostureSubject } from '../decision.ts'
 import { findRoleBearerOfSession } from '../role-bearers.ts'
-import type { PostureDeadlines } from './posture-deadlines.ts'
-import { recordPostureEvent } from './posture-events.ts'
 import type { ReportedPosture } from './reported-posture.ts'
 
 /** What responses are accepted with. */
@@ -20,7 +19,6 @@ export interface PostureResponseParts {
   readonly access: Access
   readonly entities: EntityStore
   readonly posture: ReportedPosture
-  readonly deadlines: PostureDeadlines
   readonly sessions: ApiSessions
 }
 
@@ -46,9 +44,10 @@ interface ChangedFinding {
 }
 
 /**
- * Stores the responses of a client, all of them valid, and revokes the sessions of its identity that lose their right.
+ * Stores the responses of a client, all of them valid, and revokes the sessions of its identity that lose their right, in one
+ * transaction; there is none if its machine reports what it reported before.
  * Returns the services of the identity whose state has changed. Only the posture checks that policies demand of the identity
- * are evaluated, and a transaction runs only if one of them stopped passing, or a machine woke or was unlocked.
+ * are evaluated.
  */
 export async function acceptPostureResponses(
   parts: PostureResponseParts,
@@ -58,22 +57,33 @@ export async function acceptPostureResponses(
 ): Promise<ChangedService[]> {
   const { access, posture, sessions } = parts
   const { identityId, apiSessionId } = reporter
+  const events = listEndpointEvents(responses)
+  const machine = applyReport(parts, context, identityId, responses)
+  if (events.length === 0 && !machine) return []
   const subject = { identity: await findRoleBearerOfSession(sessions, context, reporter), apiSessionId }
   const policies = access.findPolicies(subject.identity)
   const before = evaluateAll(access, subject, policies)
-  // What can fail comes first: a report that is not stored as a whole must not count in part, and would not be announced.
-  await storeEndpointState(parts, context, apiSessionId, responses)
-  if (responses.some(({ typeId }) => typeId !== 'ENDPOINT_STATE')) {
-    const demanded = listDemandedProcesses(access)
-    posture.setMachine(
-      identityId,
-      applyResponses(posture.findMachine(identityId), responses, demanded, context.clock.now()),
-    )
-  }
+  await context.write(async (tx) => {
+    if (events.length > 0) await storeEndpointEvents(parts, tx, apiSessionId, events)
+    if (machine) await posture.store(tx, identityId, machine)
+  })
   const changes = compareFindings(before, evaluateAll(access, subject, policies))
-  if (changes.size === 0) return []
-  await announce(parts, context, identityId, changes)
-  return listChangedServices(access, context, policies, changes)
+  return changes.size === 0 ? [] : listChangedServices(access, context, policies, changes)
+}
+
+/** The state of the machine after the responses; undefined if they do not change it. */
+function applyReport(
+  { access, posture }: PostureResponseParts,
+  { clock }: Context,
+  identityId: string,
+  responses: readonly PostureResponse[],
+): MachineState | undefined {
+  if (responses.every(({ typeId }) => typeId === 'ENDPOINT_STATE')) return undefined
+  const previous = posture.findMachine(identityId)
+  const machine = applyResponses(previous, responses, listDemandedProcesses(access), clock.now())
+  if (!previous || !isSameReport(previous, machine)) return machine
+  posture.touch(identityId, machine)
+  return undefined
 }
 
 function evaluateAll(access: Access, subject: PostureSubject, policies: readonly IndexedPolicy[]): CheckFinding[] {
@@ -114,42 +124,26 @@ function listDemandedProcesses({ index }: Access): DemandedProcesses {
   }
 }
 
-/** Stores with the API session that its machine woke or was unlocked, because that must survive a restart. */
-async function storeEndpointState(
-  { entities }: PostureResponseParts,
-  context: Context,
-  apiSessionId: string,
-  responses: readonly PostureResponse[],
-): Promise<void> {
-  const has = (event: 'woken' | 'unlocked') =>
-    responses.some((response) => response.typeId === 'ENDPOINT_STATE' && response[event] === true)
-  const [hasWoken, wasUnlocked] = [has('woken'), has('unlocked')]
-  if (!hasWoken && !wasUnlocked) return
-  await context.write(async (tx) => {
-    const session = await get(tx, apiSessions, apiSessionId)
-    // After the proof that it asks to renew, also within one millisecond.
-    const at = Math.max(tx.clock.now(), (session.mfaPassedAt ?? 0) + 1)
-    const changed = { ...(hasWoken ? { wokenAt: at } : {}), ...(wasUnlocked ? { unlockedAt: at } : {}) }
-    await entities.update(tx, apiSessions, session, changed, { audit: 'none' })
-  })
+type EndpointEvent = 'woken' | 'unlocked'
+
+function listEndpointEvents(responses: readonly PostureResponse[]): EndpointEvent[] {
+  return (['woken', 'unlocked'] as const).filter((event) =>
+    responses.some((response) => response.typeId === 'ENDPOINT_STATE' && response[event] === true),
+  )
 }
 
-/** Tells the identity that its services changed, and revokes the sessions that have lost their right. */
-async function announce(
-  { access, deadlines }: PostureResponseParts,
-  context: Context,
-  identityId: string,
-  changes: ReadonlyMap<string, ChangedFinding>,
+/** Stores with the API session that its machine woke or was unlocked. */
+async function storeEndpointEvents(
+  { entities }: PostureResponseParts,
+  tx: WriteContext,
+  apiSessionId: string,
+  events: readonly EndpointEvent[],
 ): Promise<void> {
-  access.updates.stampIdentity(identityId, context.clock.now())
-  if ([...changes.values()].every(({ after }) => after.evidence === 'passing')) return
-  try {
-    await context.write(async (tx) => recordPostureEvent(tx, identityId))
-  } catch (error) {
-    // The response is stored, and the client may not send it again: the sessions are judged when the store works again.
-    deadlines.scheduleNow(identityId)
-    throw error
-  }
+  const session = await get(tx, apiSessions, apiSessionId)
+  // After the proof that it asks to renew, also within one millisecond.
+  const at = Math.max(tx.clock.now(), (session.mfaPassedAt ?? 0) + 1)
+  const changed = Object.fromEntries(events.map((event) => [`${event}At`, at]))
+  await entities.update(tx, apiSessions, session, changed, { audit: 'none' })
 }
 
 /** The services of policies that demand a check whose finding has changed, each once for each type of check. */

@@ -1,24 +1,38 @@
-// What is known of machines: what they reported, in memory while their identity has an API session, and the MFA of sessions.
+// What is known of machines: what they reported, while their identity has an API session, and the MFA of sessions.
+import type { Kysely } from 'kysely'
 import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
-import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
-import type { MachineState, MfaState } from '../../policy/posture/machine-state.ts'
-import type { Change } from '../../storage/changes.ts'
-import type { Projection } from '../../storage/projection.ts'
+import {
+  fromStoredMachineState,
+  type MachineState,
+  type MfaState,
+  type StoredMachineState,
+  toStoredMachineState,
+} from '../../policy/posture/machine-state.ts'
+import type { Commit, RecordChange } from '../../storage/changes.ts'
+import type { WriteContext } from '../../storage/context.ts'
+import type { Database } from '../../storage/database.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import type { PostureSource } from '../decision.ts'
-import type { RecordChange } from '../index-updates.ts'
+
+/** Machines and API sessions as a transaction has changed them. */
+interface Hypothetical {
+  readonly machines: ReadonlyMap<string, MachineState>
+  readonly sessions: ReadonlyMap<string, MfaState>
+}
 
 /**
- * The memory of a machine is bounded by the limits of posture responses and by the posture checks that there are, the number
+ * The state of a machine is bounded by the limits of posture responses and by the posture checks that there are, the number
  * of machines by the identities that are signed in. It follows `ApiSessions`.
  */
-export class ReportedPosture implements PostureSource, Projection {
+export class ReportedPosture implements PostureSource, DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'reported posture'
   readonly #sessions: ApiSessions
   readonly #clock: Clock
-  readonly #machines = new Map<string, MachineState>()
-  /** API sessions as a transaction has changed them, while its changes are tried out. */
-  #hypothetical: ReadonlyMap<string, MfaState> | undefined
+  #machines = new Map<string, MachineState>()
+  /** What applies while the changes of a transaction are tried out. */
+  #hypothetical: Hypothetical | undefined
 
   constructor(sessions: ApiSessions, clock: Clock) {
     this.#sessions = sessions
@@ -30,13 +44,13 @@ export class ReportedPosture implements PostureSource, Projection {
   }
 
   findMachine(identityId: string): MachineState | undefined {
-    return this.#machines.get(identityId)
+    return this.#hypothetical?.machines.get(identityId) ?? this.#machines.get(identityId)
   }
 
   listApiSessions(identityId: string, apiSessionId?: string): readonly MfaState[] {
     const sessions =
       apiSessionId === undefined ? this.#sessions.listOfIdentity(identityId) : this.#findSession(apiSessionId)
-    const hypothetical = this.#hypothetical
+    const hypothetical = this.#hypothetical?.sessions
     return hypothetical ? sessions.map((session) => hypothetical.get(session.id) ?? session) : sessions
   }
 
@@ -45,17 +59,17 @@ export class ReportedPosture implements PostureSource, Projection {
     return session ? [session] : []
   }
 
-  /** Replaces what the machines of an identity reported. It is dropped when the last API session of the identity ends. */
-  setMachine(identityId: string, machine: MachineState): void {
-    if (this.#sessions.listOfIdentity(identityId).length > 0) this.#machines.set(identityId, machine)
-  }
-
-  /** What `ask`, which must not wait for anything, finds as if these changes of API sessions had been applied. */
+  /** What `ask`, which must not wait for anything, finds as if these changes of API sessions and machines had been applied. */
   withHypothetical<T>(changes: readonly RecordChange[], ask: () => T): T {
-    const changed = changes.filter(({ resource, after }) => resource === apiSessions.plural && after !== undefined)
-    if (changed.length === 0) return ask()
+    const sessions = new Map<string, MfaState>()
+    const machines = new Map<string, MachineState>()
+    for (const { resource, id, after } of changes) {
+      if (resource === 'api-sessions' && after) sessions.set(id, after)
+      if (resource === 'machines' && after) machines.set(id, fromStoredMachineState(after))
+    }
+    if (sessions.size + machines.size === 0) return ask()
     const before = this.#hypothetical
-    this.#hypothetical = new Map(changed.map(({ id, after }) => [id, after as unknown as MfaState]))
+    this.#hypothetical = { machines, sessions }
     try {
       return ask()
     } finally {
@@ -63,19 +77,67 @@ export class ReportedPosture implements PostureSource, Projection {
     }
   }
 
-  /** Only memory holds it. */
-  async rebuild(): Promise<void> {
-    for (const identityId of this.#machines.keys()) this.#dropIfSignedOut(identityId)
+  // ---- changes --------------------------------------------------------------------------------------------------------
+
+  /** Replaces what the machines of an identity reported. */
+  async store(tx: WriteContext, identityId: string, machine: MachineState): Promise<void> {
+    const after = toStoredMachineState(machine)
+    const state = JSON.stringify(after)
+    await tx.db
+      .insertInto('machine_states')
+      .values({ identityId, state })
+      .onConflict((conflict) => conflict.column('identityId').doUpdateSet({ state }))
+      .execute()
+    tx.record({
+      operation: 'update',
+      audit: 'none',
+      resource: 'machines',
+      id: identityId,
+      at: this.#clock.now(),
+      after,
+    })
   }
 
-  apply(changes: readonly Change[]): void {
-    for (const { resource, operation, before } of changes) {
-      if (resource === apiSessions.plural && operation === 'delete') this.#dropIfSignedOut(before?.identityId as string)
+  /** Notes that machines reported the same again, at a later time: that time alone is not worth a commit. */
+  touch(identityId: string, machine: MachineState): void {
+    if (this.#machines.has(identityId)) this.#machines.set(identityId, machine)
+  }
+
+  /** Removes what the machines of those identities reported whose last API session a transaction ends. */
+  async removeSignedOut(tx: WriteContext): Promise<void> {
+    const identityIds = new Set<string>()
+    for (const { resource, operation, before } of tx.uncommitted.own) {
+      if (resource === 'api-sessions' && operation === 'delete' && before) identityIds.add(before.identityId)
+    }
+    for (const identityId of identityIds) {
+      const isKnown = this.#machines.has(identityId) || tx.uncommitted.findNewest('machines', identityId) !== undefined
+      if (isKnown) await this.#removeIfSignedOut(tx, identityId)
     }
   }
 
-  #dropIfSignedOut(identityId: string): void {
-    if (this.#sessions.listOfIdentity(identityId).length === 0) this.#machines.delete(identityId)
+  async #removeIfSignedOut(tx: WriteContext, identityId: string): Promise<void> {
+    const sessions = tx.db.selectFrom('api_sessions').select('id').where('identityId', '=', identityId)
+    if (await sessions.limit(1).executeTakeFirst()) return
+    await tx.db.deleteFrom('machine_states').where('identityId', '=', identityId).execute()
+    tx.record({ operation: 'delete', audit: 'none', resource: 'machines', id: identityId, at: this.#clock.now() })
+  }
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const rows = await db.selectFrom('machine_states').selectAll().execute()
+    this.#machines = new Map(
+      rows.map(({ identityId, state }) => [
+        identityId,
+        fromStoredMachineState(JSON.parse(state) as StoredMachineState),
+      ]),
+    )
+  }
+
+  apply({ changes }: Commit): void {
+    for (const { resource, operation, id, after } of changes) {
+      if (resource !== 'machines') continue
+      if (after) this.#machines.set(id, fromStoredMachineState(after))
+      else if (operation === 'delete') this.#machines.delete(id)
+    }
   }
 }
 

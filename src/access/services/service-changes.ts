@@ -4,9 +4,9 @@ import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { Awaitable } from '../../foundation/awaitable.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { ReadContext } from '../../storage/context.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { Cache } from '../../storage/projection.ts'
 import type { Access } from '../access.ts'
 import type { Viewer } from '../viewers.ts'
 import type { ServiceDigest, ServiceDigests } from './service-digests.ts'
@@ -49,7 +49,8 @@ export interface PollingSession {
  * Without the last digest, because it was evicted or the process started, the newest stamp is the time: it may move once without
  * a change, but no change is missed.
  */
-export class ServiceChanges implements Projection {
+export class ServiceChanges implements Cache {
+  readonly kind = 'cache'
   readonly name = 'service changes'
   readonly #access: Access
   readonly #clock: Clock
@@ -128,11 +129,11 @@ export class ServiceChanges implements Projection {
   }
 
   /** Drops all digests: the next poll of each API session returns its newest stamp. */
-  async rebuild(): Promise<void> {
+  clear(): void {
     this.#shown.clear()
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, operation, id } of changes) {
       if (resource === apiSessions.plural && operation === 'delete') this.#shown.delete(id)
     }

@@ -6,9 +6,9 @@ import { configs } from '../../definitions/resources/configs.ts'
 import { servicePolicies } from '../../definitions/resources/service-policies.ts'
 import { services } from '../../definitions/resources/services.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { ReadContext } from '../../storage/context.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { Cache } from '../../storage/projection.ts'
 import { toJsonText } from '../../storage/records/raw-json.ts'
 import type { RecordCache } from '../../storage/records/record-cache.ts'
 import type { CachedRecord } from '../../storage/records/render-records.ts'
@@ -58,7 +58,8 @@ const GRANT_RESOURCES: ReadonlySet<string> = new Set(
  * Computes digests from the record cache. A digest of a record lives as long as the record is cached; what a set of policies
  * grants is computed once after a change, for all identities that have no configs of their own.
  */
-export class ServiceDigests implements Projection {
+export class ServiceDigests implements Cache {
+  readonly kind = 'cache'
   readonly name = 'service digests'
   readonly #access: Access
   readonly #cache: RecordCache
@@ -78,12 +79,12 @@ export class ServiceDigests implements Projection {
   }
 
   /** Drops what policies grant. */
-  async rebuild(): Promise<void> {
+  clear(): void {
     this.#generation += 1
     this.#grants.clear()
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     if (!changes.some(({ resource }) => GRANT_RESOURCES.has(resource))) return
     this.#generation += 1
     this.#grants.clear()

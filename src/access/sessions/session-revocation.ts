@@ -1,11 +1,11 @@
 // Revokes the sessions that a change de-authorizes, in the transaction of that change.
 
 import { MFA_TIMES } from '../../authentication/sessions/live-api-sessions.ts'
+import { postureChecks } from '../../definitions/resources/posture-checks.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
 import type { Instant } from '../../foundation/clock.ts'
-import type { PolicyReader, PolicyType, ServicePolicyRecord } from '../../policy/policy-index.ts'
+import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
-import type { PostureCheck } from '../../policy/posture/posture-checks.ts'
 import {
   matchesSelector,
   mergeSelectors,
@@ -13,15 +13,13 @@ import {
   type RoleBearer,
   type RoleSelector,
 } from '../../policy/role-selector.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { ChangeOf, RecordChange, RecordOf } from '../../storage/changes.ts'
 import type { WriteContext } from '../../storage/context.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
 import type { Decision } from '../decision.ts'
-import type { RecordChange } from '../index-updates.ts'
 import type { PostureDeadlines } from '../posture/posture-deadlines.ts'
-import { POSTURE } from '../posture/posture-events.ts'
 
 /** A session with what decides whether it may live. */
 interface CandidateSession {
@@ -45,20 +43,13 @@ export interface RevocationParts {
   readonly deadlines: PostureDeadlines
 }
 
-/**
- * Revokes every session that the changes of this transaction de-authorize; administrators' sessions too.
- * @param earlierChanges the changes of the transactions that commit together with this one; memory does not hold them yet
- */
-export async function revokeSessions(
-  { access, deadlines }: RevocationParts,
-  tx: WriteContext,
-  earlierChanges: readonly Change[],
-  ownChanges: readonly Change[],
-): Promise<void> {
-  const judged = await judgeSessions({ access, db: tx.db }, earlierChanges, ownChanges)
+/** Revokes every session that the changes of this transaction de-authorize; administrators' sessions too. */
+export async function revokeSessions({ access, deadlines }: RevocationParts, tx: WriteContext): Promise<void> {
+  const { own, all } = tx.uncommitted
+  const judged = await judgeSessions({ access, db: tx.db }, own, all)
   const revokedSessions: CandidateSession[] = []
   for (const { session, decision } of judged) {
-    if (deadlines.isKept(session, decision)) deadlines.schedule(session.identity.id, decision)
+    if (decision.isAllowed) deadlines.schedule(session.identity.id, decision)
     else revokedSessions.push(session)
   }
   if (revokedSessions.length === 0) return
@@ -69,19 +60,16 @@ export async function revokeSessions(
     .where(isOneOf(tx.db, 'id', ids))
     .execute()
   const at = tx.clock.now()
-  for (const { id, serviceId, type, identity } of revokedSessions) {
-    const before = { id, serviceId, type, identityId: identity.id }
-    tx.record({ operation: 'delete', audit: 'none', resource: sessions.plural, id, at, before })
-  }
+  for (const { id } of revokedSessions)
+    tx.record({ operation: 'delete', audit: 'none', resource: sessions.plural, id, at })
 }
 
 /** The sessions that changes de-authorize. Only the sessions that one of the changes can concern are examined. */
 export async function findRevokedSessions(
   context: Reading,
-  earlierChanges: readonly RecordChange[],
-  ownChanges: readonly RecordChange[],
+  changes: readonly RecordChange[],
 ): Promise<CandidateSession[]> {
-  const judged = await judgeSessions(context, earlierChanges, ownChanges)
+  const judged = await judgeSessions(context, changes, changes)
   return judged.flatMap(({ session, decision }) => (decision.isAllowed ? [] : session))
 }
 
@@ -90,104 +78,141 @@ interface JudgedSession {
   readonly decision: Decision
 }
 
-/** The sessions that one of the changes can concern, with what is decided about them after the changes. */
+/**
+ * The sessions that one of the changes can concern, with what is decided about them after the changes.
+ * @param allChanges the changes, and those that memory does not know yet either
+ */
 async function judgeSessions(
   context: Reading,
-  earlierChanges: readonly RecordChange[],
-  ownChanges: readonly RecordChange[],
+  changes: readonly RecordChange[],
+  allChanges: readonly RecordChange[],
 ): Promise<JudgedSession[]> {
-  const concerned = new Map<string, CandidateSession>()
-  const add = (sessions: readonly CandidateSession[]) => {
-    for (const session of sessions) concerned.set(session.id, session)
-  }
-  for (const change of ownChanges) {
-    add(await findCandidates(context, earlierChanges, ownChanges, change))
-    add(await findMfaCandidates(context, [...earlierChanges, ...ownChanges], change))
-  }
-  const identityIds = ownChanges.flatMap(({ resource, id }) => (resource === POSTURE ? [id] : []))
-  if (identityIds.length > 0) add(await querySessions(context, { identityIds }))
-  if (concerned.size === 0) return []
   const { access } = context
-  return access.withHypothetical([...earlierChanges, ...ownChanges], () =>
+  const mayDemandPosture =
+    access.index.hasPostureChecks || allChanges.some(({ resource }) => resource === postureChecks.plural)
+  const relevant = changes.filter((change) => mayDeauthorize(change, mayDemandPosture))
+  if (relevant.length === 0) return []
+  const criteria = access.withHypothetical(allChanges, (index) =>
+    relevant.flatMap((change) => listConcerned(index, change)),
+  )
+  const concerned = new Map<string, CandidateSession>()
+  for (const each of criteria)
+    for (const session of await querySessions(context, each)) concerned.set(session.id, session)
+  if (concerned.size === 0) return []
+  return access.withHypothetical(allChanges, () =>
     [...concerned.values()].map((session) => ({ session, decision: access.decide(session) })),
   )
 }
 
-const findSessionIds = prepareQuery((db, identityId: string) =>
-  db.selectFrom('sessions').select('id').where('identityId', '=', identityId),
-)
-
-/** The sessions that a change may de-authorize. */
-async function findCandidates(
-  tx: Reading,
-  earlierChanges: readonly RecordChange[],
-  ownChanges: readonly RecordChange[],
-  change: RecordChange,
-): Promise<CandidateSession[]> {
-  const { resource, id, before, after } = change
-  switch (resource) {
-    case 'identities':
-      if (!after || !losesEntries(before, after, 'roleAttributes')) return []
-      // Most identities hold no session, and are changed often: this is a look into one index.
-      return (await findSessionIds(tx.db, id)).length > 0 ? querySessions(tx, { identityIds: [id] }) : []
+/**
+ * Whether a change may de-authorize sessions, as far as it says so itself: most do not, and cost no more than this.
+ * @param mayDemandPosture whether there are posture checks, or one is created: most networks have none
+ */
+function mayDeauthorize(change: RecordChange, mayDemandPosture: boolean): boolean {
+  switch (change.resource) {
+    case 'identities': {
+      const { before, after } = change
+      if (!after) return false
+      const mayTimeOutSooner = mayDemandPosture && before !== undefined && gains(before, after, 'roleAttributes')
+      return mayTimeOutSooner || loses(before, after, 'roleAttributes')
+    }
     case 'services':
-      return after && losesEntries(before, after, 'roleAttributes') ? querySessions(tx, { serviceIds: [id] }) : []
+      return change.after !== undefined && loses(change.before, change.after, 'roleAttributes')
     case 'service-policies':
-      return before && !onlyGrows(before, after)
-        ? findPolicyCandidates(tx, earlierChanges, toGrant(before as unknown as ServicePolicyRecord))
-        : []
-    // A policy demands a check that it did not demand before, because the check is new or has a role attribute more; or the
-    // check demands something else.
+      return (
+        (change.before && !onlyGrows(change.before, change.after)) || (mayDemandPosture && isDemanding(change.after))
+      )
     case 'posture-checks':
-      return after && (gainsEntries(before, after, 'roleAttributes') || !hasSameDetails(before, after))
-        ? findCheckCandidates(tx, [...earlierChanges, ...ownChanges], id)
-        : []
+      return change.after !== undefined
     // Its MFA was removed, or its machine woke or was unlocked.
     case 'api-sessions':
-      return before && after && hasOtherMfa(before, after) && tx.access.index.hasPostureChecks
-        ? querySessions(tx, { apiSessionIds: [id] })
-        : []
+      return mayDemandPosture && hasOtherMfa(change.before, change.after)
     // The right may have gone since it was asked for.
     case 'sessions':
-      return after ? querySessions(tx, { ids: [id] }) : []
+      return change.after !== undefined
+    case 'machines':
+      return true
+    default:
+      return false
+  }
+}
+
+/** The sessions that a change may de-authorize, found in the index as it is after the changes. */
+function listConcerned(index: PolicyReader, change: RecordChange): SessionCriteria[] {
+  const { id } = change
+  switch (change.resource) {
+    case 'identities':
+      return change.after && (loses(change.before, change.after, 'roleAttributes') || demandsMfa(index, change.after))
+        ? [{ identityIds: [id] }]
+        : []
+    case 'services':
+      return [{ serviceIds: [id] }]
+    case 'service-policies':
+      return listOfPolicy(index, change)
+    case 'posture-checks':
+      return listOfCheck(index, change)
+    case 'api-sessions':
+      return [{ apiSessionIds: [id] }]
+    case 'sessions':
+      return [{ ids: [id] }]
+    case 'machines':
+      return [{ identityIds: [id] }]
     default:
       return []
   }
 }
 
-type Values = Readonly<Record<string, unknown>>
+type Policy = RecordOf<'service-policies'>
+type Identity = RecordOf<'identities'>
+type MfaTimes = Pick<RecordOf<'api-sessions'>, (typeof MFA_TIMES)[number]>
 
-function losesEntries(before: Values | undefined, after: Values, field: string): boolean {
-  const had = (before?.[field] ?? []) as readonly string[]
-  const has = after[field] as readonly string[]
-  return had !== has && had.some((entry) => !has.includes(entry))
+/** Whether a list lacks an entry that it had before. */
+function loses<Field extends string>(
+  before: Readonly<Record<Field, readonly string[]>> | undefined,
+  after: Readonly<Record<Field, readonly string[]>>,
+  field: Field,
+): boolean {
+  return before?.[field].some((entry) => !after[field].includes(entry)) ?? false
 }
 
 /** Also of a record that is new, and has had none. */
-function gainsEntries(before: Values | undefined, after: Values, field: string): boolean {
-  if (!before) return true
-  return losesEntries(after, before, field)
+function gains<Field extends string>(
+  before: Readonly<Record<Field, readonly string[]>> | undefined,
+  after: Readonly<Record<Field, readonly string[]>>,
+  field: Field,
+): boolean {
+  return before ? loses(after, before, field) : true
 }
 
-function hasSameDetails(before: Values | undefined, after: Values): boolean {
-  return before?.details === after.details || JSON.stringify(before?.details) === JSON.stringify(after.details)
-}
-
-function hasOtherMfa(before: Values, after: Values): boolean {
-  return MFA_TIMES.some((time) => before[time] !== after[time])
+function hasOtherMfa(before: MfaTimes | undefined, after: MfaTimes | undefined): boolean {
+  return before !== undefined && after !== undefined && MFA_TIMES.some((time) => before[time] !== after[time])
 }
 
 /** Whether a policy grants at least what it granted before, and demands at most what it demanded. */
-function onlyGrows(before: Values, after: Values | undefined): boolean {
+function onlyGrows(before: Policy, after: Policy | undefined): boolean {
   if (!after || before.type !== after.type) return false
-  const sides = ['identityRoles', 'serviceRoles']
+  const sides = ['identityRoles', 'serviceRoles'] as const
   if (after.semantic === 'AnyOf') {
-    const demandsMore = before.semantic === 'AllOf' || gainsEntries(before, after, 'postureCheckRoles')
-    const mayDemandMore = demandsMore && (after.postureCheckRoles as readonly string[]).length > 0
-    return !mayDemandMore && sides.every((side) => !losesEntries(before, after, side))
+    const demandsMore = before.semantic === 'AllOf' || gains(before, after, 'postureCheckRoles')
+    return !(demandsMore && isDemanding(after)) && sides.every((side) => !loses(before, after, side))
   }
-  const isSame = (side: string) => String(before[side]) === String(after[side])
-  return before.semantic === 'AllOf' && [...sides, 'postureCheckRoles'].every(isSame)
+  const isSame = (side: (typeof sides)[number] | 'postureCheckRoles') => String(before[side]) === String(after[side])
+  return before.semantic === 'AllOf' && [...sides, 'postureCheckRoles' as const].every(isSame)
+}
+
+function isDemanding(policy: Policy | undefined): boolean {
+  return policy !== undefined && policy.postureCheckRoles.length > 0
+}
+
+/** Whether a policy of the identity demands MFA with a timeout: if it is shorter than others, MFA times out sooner for all of them. */
+function demandsMfa(index: PolicyReader, { id, roleAttributes }: Identity): boolean {
+  return index.findServicePolicies({ id, attributes: roleAttributes }).some((policy) => hasMfaTimeout(index, policy))
+}
+
+function hasMfaTimeout(index: PolicyReader, policy: IndexedPolicy): boolean {
+  return index
+    .listRequiredPostureChecks(policy)
+    .some((check) => check.typeId === 'MFA' && check.timeoutMs !== Number.POSITIVE_INFINITY)
 }
 
 /** What a policy grants to whom. */
@@ -197,7 +222,7 @@ interface Grant {
   readonly services: RoleSelector
 }
 
-function toGrant({ type, semantic, identityRoles, serviceRoles }: ServicePolicyRecord): Grant {
+function toGrant({ type, semantic, identityRoles, serviceRoles }: Policy): Grant {
   return {
     type,
     identities: parseRoleSelector(semantic, identityRoles),
@@ -205,86 +230,42 @@ function toGrant({ type, semantic, identityRoles, serviceRoles }: ServicePolicyR
   }
 }
 
-/** The sessions that the policies grant that demand a posture check, as they are after the changes. */
-async function findCheckCandidates(
-  tx: Reading,
-  changes: readonly RecordChange[],
-  postureCheckId: string,
-): Promise<CandidateSession[]> {
-  const demanding = tx.access.withHypothetical(changes, (index) =>
-    index.findServicePoliciesOfPostureCheck(postureCheckId),
-  )
-  const candidates: CandidateSession[] = []
-  for (const { type, subjects: identities, objects: services } of demanding) {
-    const grant = { type: type as PolicyType, identities, services }
-    candidates.push(...(await findPolicyCandidates(tx, changes, grant)))
-  }
-  return candidates
+/** The sessions that a policy granted which now grants less, and those of its identities if it demands MFA. */
+function listOfPolicy(index: PolicyReader, { id, before, after }: ChangeOf<'service-policies'>): SessionCriteria[] {
+  const granted = before && !onlyGrows(before, after) ? [listOfGrant(index, toGrant(before))] : []
+  const policy = isDemanding(after) ? index.findServicePolicy(id) : undefined
+  return policy && hasMfaTimeout(index, policy) ? [...granted, { identities: policy.subjects }] : granted
 }
 
 /**
- * The sessions of identities of which a change may demand MFA with a shorter timeout than before: then it times out sooner for
- * all their policies.
+ * The sessions that policies grant which demand a posture check, if it demands something else or is demanded by more of them; and
+ * those of their identities if it is one of MFA.
  */
-async function findMfaCandidates(
-  tx: Reading,
-  changes: readonly RecordChange[],
-  { resource, id, before, after }: RecordChange,
-): Promise<CandidateSession[]> {
-  if (!after || !mayDemandPosture(tx, changes)) return []
-  const demandsMfa = (index: PolicyReader, policy: IndexedPolicy) =>
-    index.listRequiredPostureChecks(policy).some(hasMfaTimeout)
-  if (resource === 'identities') {
-    if (!before || !gainsEntries(before, after, 'roleAttributes')) return []
-    const identity = { id, attributes: after.roleAttributes as string[] }
-    const isConcerned = tx.access.withHypothetical(changes, (index) =>
-      index.findServicePolicies(identity).some((policy) => demandsMfa(index, policy)),
-    )
-    return isConcerned ? querySessions(tx, { identityIds: [id] }) : []
-  }
-  const isDemanding = ((after.postureCheckRoles ?? []) as readonly string[]).length > 0
-  if (resource !== 'posture-checks' && !(resource === 'service-policies' && isDemanding)) return []
-  const selectors = tx.access.withHypothetical(changes, (index) => {
-    const policies =
-      resource === 'posture-checks' ? index.findServicePoliciesOfPostureCheck(id) : [index.findServicePolicy(id)]
-    return policies.flatMap((policy) => (policy && demandsMfa(index, policy) ? [policy.subjects] : []))
-  })
-  const candidates: CandidateSession[] = []
-  for (const identities of mergeSelectors(selectors)) candidates.push(...(await querySessions(tx, { identities })))
-  return candidates
-}
-
-/** Whether there are posture checks, or one is created: most networks have none, and identities are changed often. */
-function mayDemandPosture({ access }: Reading, changes: readonly RecordChange[]): boolean {
-  return access.index.hasPostureChecks || changes.some(({ resource }) => resource === 'posture-checks')
-}
-
-function hasMfaTimeout(check: PostureCheck): boolean {
-  return check.typeId === 'MFA' && check.timeoutMs !== Number.POSITIVE_INFINITY
+function listOfCheck(index: PolicyReader, { id, before, after }: ChangeOf<'posture-checks'>): SessionCriteria[] {
+  if (!after) return []
+  const demanding = index.findServicePoliciesOfPostureCheck(id)
+  const hasSameDetails = JSON.stringify(before?.details) === JSON.stringify(after.details)
+  const granted =
+    gains(before, after, 'roleAttributes') || !hasSameDetails
+      ? demanding.map(({ type, subjects: identities, objects: services }) =>
+          listOfGrant(index, { type: type as PolicyType, identities, services }),
+        )
+      : []
+  const timedOut = demanding.filter((policy) => hasMfaTimeout(index, policy)).map(({ subjects }) => subjects)
+  return [...granted, ...mergeSelectors(timedOut).map((identities) => ({ identities }))]
 }
 
 /** The sessions that a policy may have granted: found from the side that says most about them. */
-async function findPolicyCandidates(
-  tx: Reading,
-  earlierChanges: readonly RecordChange[],
-  { type, identities, services }: Grant,
-): Promise<CandidateSession[]> {
+function listOfGrant(index: PolicyReader, { type, identities, services }: Grant): SessionCriteria {
   const areFewIdentities = !identities.isAll && identities.attributes.size === 0
-  const candidates = areFewIdentities
-    ? await querySessions(tx, { type, identityIds: [...identities.ids] })
-    : !services.isAll
-      ? await querySessions(tx, { type, serviceIds: listMatchingServices(tx, earlierChanges, services) })
-      : await querySessions(tx, { type, identities })
-  return candidates.filter(({ identity }) => matchesSelector(identities, identity))
+  if (areFewIdentities) return { type, identityIds: [...identities.ids], matching: identities }
+  if (!services.isAll) return { type, serviceIds: index.listMatchingServices(services), matching: identities }
+  return { type, identities, matching: identities }
 }
 
-function listMatchingServices(
-  { access }: Reading,
-  earlierChanges: readonly RecordChange[],
-  side: RoleSelector,
-): string[] {
-  return access.withHypothetical(earlierChanges, (index) => index.listMatchingServices(side))
-}
+const findSessionIds = prepareQuery((db, identityId: string) =>
+  db.selectFrom('sessions').select('id').where('identityId', '=', identityId),
+)
 
 interface SessionCriteria {
   readonly ids?: readonly string[]
@@ -294,15 +275,20 @@ interface SessionCriteria {
   /** Sessions of identities that have one of the side's attributes, or are named by it. */
   readonly identities?: RoleSelector
   readonly type?: PolicyType
+  /** Only those of identities that the side selects. */
+  readonly matching?: RoleSelector
 }
 
 async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<CandidateSession[]> {
+  const { ids, identityIds, apiSessionIds, serviceIds, identities, type, matching } = wanted
+  // Most identities hold no session, and are changed often: this is a look into one index.
+  const [identityId, ...others] = identityIds ?? []
+  if (identityId !== undefined && others.length === 0 && (await findSessionIds(db, identityId)).length === 0) return []
   let query = db
     .selectFrom('sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.id', 'session.createdAt', 'session.serviceId', 'session.type', 'session.apiSessionId'])
     .select(['session.identityId', 'identity.roleAttributes'])
-  const { ids, identityIds, apiSessionIds, serviceIds, identities, type } = wanted
   if (type) query = query.where('session.type', '=', type)
   if (ids) query = query.where(isOneOf(db, 'session.id', ids))
   if (identityIds) query = query.where(isOneOf(db, 'session.identityId', identityIds))
@@ -324,12 +310,9 @@ async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<
     )
   }
   const rows = await query.execute()
-  return rows.map(({ id, createdAt, serviceId, type, apiSessionId, identityId, roleAttributes }) => ({
-    id,
-    createdAt,
-    serviceId,
-    type,
-    apiSessionId,
+  const candidates = rows.map(({ identityId, roleAttributes, ...session }) => ({
+    ...session,
     identity: { id: identityId, attributes: JSON.parse(roleAttributes) as string[] },
   }))
+  return matching ? candidates.filter(({ identity }) => matchesSelector(matching, identity)) : candidates
 }

@@ -78,9 +78,9 @@ export async function requireOtherAdministrator(tx: WriteContext, identityId: st
  * may have been replaced by another one.
  * @throws LAST_ADMINISTRATOR
  */
-export async function requireUsableAdministrator(tx: WriteContext, changes: readonly Change[]): Promise<void> {
+export async function requireUsableAdministrator(tx: WriteContext): Promise<void> {
   if (tx.caller.kind === 'system') return
-  for (const change of changes) {
+  for (const change of tx.uncommitted.own) {
     if (!(await concernsAdministrator(tx, change))) continue
     if (!(await hasUsableAdministrator(tx))) throw lastAdministratorError()
     return

@@ -3,11 +3,11 @@ import type { Kysely } from 'kysely'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { errors } from '../../foundation/errors.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get } from '../../storage/entities/entities.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import type { Authenticator } from './authenticator-behavior.ts'
 import { listAuthenticatorIds } from './credentials.ts'
 
@@ -54,7 +54,8 @@ async function flagAuthenticator(
 }
 
 /** The requested extensions in memory, because each read of a current API session shows them. */
-export class ExtensionRequests implements Projection {
+export class ExtensionRequests implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'extension requests'
   /** By authenticator: whether a new key is requested too. */
   #rollKeys = new Map<string, boolean>()
@@ -74,7 +75,7 @@ export class ExtensionRequests implements Projection {
     return { isCertExtendRequested: rollKeys !== undefined, isCertKeyRollRequested: rollKeys === true }
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource !== authenticators.plural) continue
       if (after?.isExtendRequested) this.#rollKeys.set(id, after.isKeyRollRequested === true)

@@ -1,11 +1,12 @@
 // Which identities have a verified MFA enrollment, in memory, because access decisions and sign-in advice read it.
 import type { Kysely } from 'kysely'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 
-export class VerifiedMfa implements Projection {
+export class VerifiedMfa implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'verified MFA enrollments'
   #identityIds = new Set<string>()
 
@@ -19,11 +20,11 @@ export class VerifiedMfa implements Projection {
     return this.#identityIds.has(identityId)
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, before, after } of changes) {
       if (resource !== mfaEnrollments.plural) continue
-      if (after?.isVerified === true) this.#identityIds.add(after.identityId as string)
-      else this.#identityIds.delete((after ?? before)?.identityId as string)
+      if (after?.isVerified === true) this.#identityIds.add(after.identityId)
+      else this.#identityIds.delete((after ?? before)?.identityId ?? '')
     }
   }
 }

@@ -6,12 +6,12 @@ import { sessions as serviceSessions } from '../../definitions/resources/session
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit, SessionIdentity } from '../../storage/changes.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Method } from '../sign-in/authentication-methods.ts'
 import { type ApiSessionTokens, hashToken } from './api-session-tokens.ts'
@@ -93,7 +93,8 @@ interface Collaborators {
   readonly maxPerIdentity: number
 }
 
-export class ApiSessions implements Projection {
+export class ApiSessions implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'API sessions'
   readonly #entities: EntityStore
   readonly #tokens: ApiSessionTokens
@@ -108,8 +109,6 @@ export class ApiSessions implements Projection {
   readonly #unwrittenShifts = new Map<LiveApiSession, number>()
   /** Sessions that were revoked, and whose rows are not deleted yet. */
   #revokedIds = new Set<string>()
-  /** The identities of new sessions until their commit, by the record in the change feed. */
-  readonly #newIdentities = new WeakMap<object, ApiSessionIdentity>()
 
   constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: Collaborators) {
     this.#entities = entities
@@ -269,8 +268,7 @@ export class ApiSessions implements Projection {
       wrongCodeCount: 0,
       lastActivityAt: tx.clock.now(),
     })
-    this.#newIdentities.set(draft, identity)
-    const details = method === undefined ? {} : { method }
+    const details = { identity: pickSessionIdentity(identity), ...(method === undefined ? {} : { method }) }
     const session = (await this.#entities.insert(tx, apiSessions, draft, { audit, ...details })) as Entity<
       typeof apiSessions
     >
@@ -515,15 +513,18 @@ export class ApiSessions implements Projection {
   }
 
   /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const change of changes) {
-      const { resource, operation, id, after } = change
+      const { resource, operation, id, at, after, identity } = change
       for (const sessions of listRevoked(change)) this.#followRevocation(sessions)
-      if (resource === 'identities' && after) this.#live.update(after as unknown as ApiSessionIdentity)
+      if (resource === 'identities' && after) this.#live.update(after)
       if (resource !== apiSessions.plural) continue
-      if (operation === 'create') this.#addCreated(after as unknown as Entity<typeof apiSessions>)
-      if (operation === 'update' && after)
-        this.#live.updateTotp(id, toTotpProgress(after as unknown as Entity<typeof apiSessions>))
+      if (operation === 'create' && after && identity) this.#addCreated(after, identity)
+      if (operation === 'update') {
+        if (after) this.#live.updateTotp(id, toTotpProgress(after))
+        // Only its last activity was written.
+        else this.#live.noteActivity(id, at)
+      }
       if (operation === 'delete') this.#remove(id)
     }
   }
@@ -535,9 +536,7 @@ export class ApiSessions implements Projection {
     }
   }
 
-  #addCreated(entity: Entity<typeof apiSessions>): void {
-    const identity = this.#newIdentities.get(entity)
-    if (!identity) return
+  #addCreated(entity: Entity<typeof apiSessions>, identity: ApiSessionIdentity): void {
     const { id, createdAt, configTypes, lastActivityAt, authenticatedAt } = entity
     this.#live.add({
       id,
@@ -561,6 +560,11 @@ export class ApiSessions implements Projection {
     this.#unflushed.delete(session)
     this.#unwrittenShifts.delete(session)
   }
+}
+
+function pickSessionIdentity(identity: ApiSessionIdentity): SessionIdentity {
+  const { id, name, isAdmin, authPolicyId, roleAttributes, externalId } = identity
+  return { id, name, isAdmin, authPolicyId, roleAttributes: [...roleAttributes], externalId }
 }
 
 function toTotpProgress(session: Entity<typeof apiSessions>): TotpProgress {

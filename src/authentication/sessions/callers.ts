@@ -1,17 +1,15 @@
 // The caller behind an API session, and the check that its rights are the same when its transaction runs.
-import { apiSessions as apiSessionRecords } from '../../definitions/resources/api-sessions.ts'
-import type { Entity } from '../../definitions/resources/define.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
 import type { Change } from '../../storage/changes.ts'
-import { ANONYMOUS, type Caller } from '../../storage/context.ts'
+import { ANONYMOUS, type Caller, type WriteContext } from '../../storage/context.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
-import type { AuthPolicy, AuthPolicyCache } from '../auth-policies.ts'
+import type { UncommittedChanges } from '../../storage/uncommitted-changes.ts'
+import type { AuthPolicyCache } from '../auth-policies.ts'
 import { findProvenSigners, isPartial, type TotpState } from '../sign-in/second-factors.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
-import type { Signer } from '../signers/signers.ts'
 import type { ApiSessions } from './api-sessions.ts'
-import type { ApiSessionIdentity, LiveApiSession } from './live-api-sessions.ts'
+import type { LiveApiSession } from './live-api-sessions.ts'
 import { isAmong, listRevoked } from './session-basis.ts'
 
 /** The projections that determine the rights of a caller. */
@@ -20,9 +18,6 @@ interface SessionState {
   readonly policies: AuthPolicyCache
   readonly signers: Pick<ExternalSigners, 'directory'>
 }
-
-/** As much of a change as rights depend on. */
-type AssumedChange = Pick<Change, 'operation' | 'resource' | 'id' | 'before' | 'after'>
 
 /**
  * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
@@ -52,44 +47,36 @@ export function callerFromApiSession(
 /**
  * Requires that a caller still holds the rights that its request was admitted with: between that moment and its transaction
  * passwords are hashed, bodies arrive and other transactions commit.
- * @param earlierChanges changes that commit together with the transaction, and that memory does not know yet
  * @throws UNAUTHORIZED if its session ended, its identity is not an administrator any more, or a second factor is owed now
  */
 export function requireSameRights(
   { apiSessions, policies, signers }: SessionState,
-  caller: Caller,
-  earlierChanges: readonly AssumedChange[],
-  now: Instant,
+  { caller, clock, uncommitted }: Pick<WriteContext, 'caller' | 'clock' | 'uncommitted'>,
 ): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = apiSessions.get(caller.apiSessionId)
-  if (!session || earlierChanges.some((change) => isRevokedBy(change, session))) throw apiSessionUnknownError()
-  const identity = findNewest<ApiSessionIdentity>(earlierChanges, 'identities', session.identity.id) ?? session.identity
+  if (!session || uncommitted.all.some((change) => isRevokedBy(change, session))) throw apiSessionUnknownError()
+  const identity = uncommitted.findNewest('identities', session.identity.id) ?? session.identity
   if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
-  const policy = findNewest<AuthPolicy>(earlierChanges, 'auth-policies', authPolicyId) ?? policies.get(authPolicyId)
+  const policy = uncommitted.findNewest('auth-policies', authPolicyId) ?? policies.get(authPolicyId)
   const newestSigners = {
-    get: (id: string) => findNewest<Signer>(earlierChanges, 'external-jwt-signers', id) ?? signers.directory.get(id),
+    get: (id: string) => uncommitted.findNewest('external-jwt-signers', id) ?? signers.directory.get(id),
   }
-  const provenSigners = findProvenSigners(caller.externalTokens ?? [], identity, newestSigners, now)
-  if (isPartial(findNewestTotp(earlierChanges, session), policy, provenSigners)) throw secondFactorRequiredError()
+  const provenSigners = findProvenSigners(caller.externalTokens ?? [], identity, newestSigners, clock.now())
+  if (isPartial(findNewestTotp(uncommitted, session), policy, provenSigners)) throw secondFactorRequiredError()
 }
 
-function isRevokedBy(change: AssumedChange, { id, basis, identity }: LiveApiSession): boolean {
+function isRevokedBy(change: Change, { id, basis, identity }: LiveApiSession): boolean {
   if (change.operation === 'delete' && change.id === id) return true
   return listRevoked(change).some((sessions) => isAmong(sessions, basis, identity.authPolicyId))
 }
 
 /** The TOTP state of a session after the last change of it: another session may have verified a factor. */
-function findNewestTotp(changes: readonly AssumedChange[], session: LiveApiSession): TotpState {
-  const changed = findNewest<Entity<typeof apiSessionRecords>>(changes, apiSessionRecords.plural, session.id)
+function findNewestTotp(uncommitted: UncommittedChanges, session: LiveApiSession): TotpState {
+  const changed = uncommitted.findNewest('api-sessions', session.id)
   return changed ? { owesTotp: changed.owesTotp, isTotpComplete: changed.isMfaComplete } : session
-}
-
-/** Returns the record after the last change of it; undefined if no change concerns it. */
-function findNewest<T>(changes: readonly AssumedChange[], resource: string, id: string): T | undefined {
-  return changes.findLast((change) => change.resource === resource && change.id === id)?.after as T | undefined
 }
 
 export function apiSessionUnknownError(): ControllerError {

@@ -127,6 +127,12 @@ export class LiveApiSessions {
     if (session) Object.assign(session, progress)
   }
 
+  /** Notes that a session was used at that time, unless a later use is known. */
+  noteActivity(id: string, at: Instant): void {
+    const session = this.#byId.get(id)
+    if (session && session.lastActivityAt < at) session.lastActivityAt = at
+  }
+
   /** The sessions of an identity. */
   listOfIdentity(identityId: string): readonly LiveApiSession[] {
     return this.#identities.get(identityId)?.sessions ?? NO_SESSIONS

@@ -1,6 +1,6 @@
 // Revokes the API sessions that rest on what a change takes away, in the transaction of that change.
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { ChangeOf } from '../../storage/changes.ts'
 import type { WriteContext } from '../../storage/context.ts'
 import { get } from '../../storage/entities/entities.ts'
 import { isMethodAllowed, isSignerAllowed } from '../auth-policies.ts'
@@ -8,22 +8,22 @@ import type { ApiSessions } from './api-sessions.ts'
 import { listRevoked, toSessionBasis } from './session-basis.ts'
 
 /** Runs after the changes of a transaction. */
-export async function revokeApiSessions(
-  apiSessions: ApiSessions,
-  tx: WriteContext,
-  ownChanges: readonly Change[],
-): Promise<void> {
-  for (const change of ownChanges) {
+export async function revokeApiSessions(apiSessions: ApiSessions, tx: WriteContext): Promise<void> {
+  for (const change of [...tx.uncommitted.own]) {
     for (const sessions of listRevoked(change)) await apiSessions.revokeMany(tx, sessions)
     if (change.resource === 'identities') await revokeOfIdentity(apiSessions, tx, change)
   }
 }
 
 /** Revokes those of an identity that rest on an earlier external id, or whose method its new auth policy does not allow. */
-async function revokeOfIdentity(apiSessions: ApiSessions, tx: WriteContext, { id, before, after }: Change) {
+async function revokeOfIdentity(
+  apiSessions: ApiSessions,
+  tx: WriteContext,
+  { id, before, after }: ChangeOf<'identities'>,
+) {
   if (!before || !after) return
   if (before.authPolicyId === after.authPolicyId && before.externalId === after.externalId) return
-  const policy = await get(tx, authPolicies, after.authPolicyId as string)
+  const policy = await get(tx, authPolicies, after.authPolicyId)
   const rows = await tx.db
     .selectFrom('api_sessions')
     .select(['id', 'method', 'authenticatorId', 'signerKey', 'caId', 'externalId'])

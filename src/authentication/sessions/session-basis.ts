@@ -1,5 +1,5 @@
 // What API sessions rest on (the method, the signer with its key, and the authority that they began by), and which ones a change revokes.
-import type { Change } from '../../storage/changes.ts'
+import type { RecordChange } from '../../storage/changes.ts'
 import { describeRules, type SignerRecord } from '../../storage/external-tokens.ts'
 import { type AuthPolicy, isMethodAllowed } from '../auth-policies.ts'
 import { type Method, methods, toSignerId } from '../sign-in/authentication-methods.ts'
@@ -46,19 +46,14 @@ export function isAmong(revoked: RevokedSessions, basis: SessionBasis, authPolic
 }
 
 /** The sessions of any number of identities that a change revokes. */
-export function listRevoked({
-  resource,
-  before,
-  after,
-}: Pick<Change, 'resource' | 'before' | 'after'>): readonly RevokedSessions[] {
-  if (!before) return []
-  switch (resource) {
+export function listRevoked(change: RecordChange): readonly RevokedSessions[] {
+  switch (change.resource) {
     case 'auth-policies':
-      return after ? listForbidden(before as AuthPolicy, after as AuthPolicy) : []
+      return change.before && change.after ? listForbidden(change.before, change.after) : []
     case 'external-jwt-signers':
-      return listUnproven(before as SignerRecord, after as SignerRecord | undefined)
+      return change.before ? listUnproven(change.before, change.after) : []
     case 'cas':
-      return before.isAuthEnabled && after && !after.isAuthEnabled ? [{ caId: before.id as string }] : []
+      return change.before?.isAuthEnabled && change.after?.isAuthEnabled === false ? [{ caId: change.id }] : []
     default:
       return []
   }

@@ -7,10 +7,10 @@ import type { Instant } from '../../foundation/clock.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { isWithinDates } from '../../pki/certificates.ts'
 import { buildChain, type ChainPurpose, MAX_PRESENTED_CERTIFICATES, SignatureBudget } from '../../pki/chains.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
 import { entityFromRow } from '../../storage/entities/rows.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import { toNameKey } from '../authorities/authority-certificates.ts'
 import type { ExternalIdClaim } from '../authorities/external-id-claim.ts'
 import { type CertificateAuthority, RegisteredAuthority } from '../authorities/registered-authority.ts'
@@ -52,7 +52,8 @@ interface JudgeOptions {
   readonly checks?: SignatureBudget
 }
 
-export class ClientTrustStore implements Projection {
+export class ClientTrustStore implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'client trust'
   readonly #authority: Pick<Authority, 'trust'>
   #byId = new Map<string, RegisteredAuthority>()
@@ -77,11 +78,11 @@ export class ClientTrustStore implements Projection {
     for (const row of rows) this.#add(entityFromRow(cas, row as AnyRow) as CertificateAuthority)
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, id, after } of changes) {
       if (resource !== cas.plural) continue
       this.#remove(id)
-      if (after) this.#add(after as CertificateAuthority)
+      if (after) this.#add(after)
     }
   }
 

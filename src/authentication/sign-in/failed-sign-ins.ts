@@ -5,7 +5,7 @@ import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { EventAggregator } from '../../foundation/event-aggregator.ts'
 import type { Log } from '../../foundation/log.ts'
-import type { AuditEvent } from '../../storage/changes.ts'
+import { type AuditEvent, toChange } from '../../storage/changes.ts'
 import { ANONYMOUS, type Caller, type Context, type Origin, toActor, type WriteContext } from '../../storage/context.ts'
 import type { Contexts } from '../../storage/contexts.ts'
 import type { EntityStore } from '../../storage/entities/entities.ts'
@@ -97,7 +97,7 @@ async function recordRefusal(parts: FailedSignInParts, context: Context, signIn:
   if (!isFirst && !isGuess) return
   try {
     await contexts.create(toActor(signIn.caller), signIn.origin).write(async (tx) => {
-      if (isFirst) tx.record({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() })
+      if (isFirst) tx.record(toChange({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() }))
       if (isGuess) await countFailure(parts, tx, credentialId)
     })
   } catch (error) {

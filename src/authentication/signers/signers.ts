@@ -4,11 +4,11 @@ import type { Kysely } from 'kysely'
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
 import { computeFingerprint, readPublicKey } from '../../pki/certificates.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
 import { entityFromRow } from '../../storage/entities/rows.ts'
 import type { SignerRecord } from '../../storage/external-tokens.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import { describeKey, type SigningKey, toSigningKey } from './signing-keys.ts'
 
 /** A signer with its keys by their ids. */
@@ -16,7 +16,8 @@ export interface Signer extends SignerRecord {
   readonly keys: ReadonlyMap<string, SigningKey>
 }
 
-export class Signers implements Projection {
+export class Signers implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'external JWT signers'
   #byId = new Map<string, Signer>()
   #byIssuer = new Map<string, Signer>()
@@ -28,11 +29,11 @@ export class Signers implements Projection {
     for (const row of rows) this.#set(entityFromRow(externalJwtSigners, row as AnyRow) as SignerRecord)
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, id, after } of changes) {
       if (resource !== externalJwtSigners.plural) continue
       this.#remove(id)
-      if (after) this.#set(after as unknown as SignerRecord)
+      if (after) this.#set(after)
     }
   }
 

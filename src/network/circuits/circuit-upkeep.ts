@@ -4,9 +4,9 @@ import { services } from '../../definitions/resources/services.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
 import { terminators } from '../../definitions/resources/terminators.ts'
 import type { Clock } from '../../foundation/clock.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { SideEffect } from '../../storage/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { PathFinder } from '../links/path.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from '../routers/connected-routers.ts'
@@ -42,7 +42,8 @@ interface Deadline {
 }
 
 /** Follows the records that circuits depend on, and the routers. */
-export class CircuitUpkeep implements Projection, RouterObserver {
+export class CircuitUpkeep implements SideEffect, RouterObserver {
+  readonly kind = 'side effect'
   readonly name = 'circuits'
   readonly #parts: Collaborators
   /** Sessions that ended, in order of the time at which their circuits end. */
@@ -56,7 +57,7 @@ export class CircuitUpkeep implements Projection, RouterObserver {
 
   // ---- records --------------------------------------------------------------------------------------------------------
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     const { circuits, costs } = this.#parts
     for (const { resource, operation, id } of changes) {
       if (operation !== 'delete') continue
@@ -68,7 +69,7 @@ export class CircuitUpkeep implements Projection, RouterObserver {
   }
 
   /** Circuits are not made from rows, but they end with them. */
-  async rebuild(db: Kysely<Database>): Promise<void> {
+  async restart(db: Kysely<Database>): Promise<void> {
     const { circuits } = this.#parts
     if (circuits.size === 0) return
     const all = circuits.list()

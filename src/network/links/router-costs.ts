@@ -1,13 +1,14 @@
 // What paths cost at each router, as its record says.
 import type { Kysely } from 'kysely'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import type { Links } from './links.ts'
 import type { Paths } from './paths.ts'
 import type { RouterCost } from './router-graph.ts'
 
-export class RouterCosts implements Projection {
+export class RouterCosts implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'costs of routers'
   readonly #paths: Paths
   readonly #links: Links
@@ -27,10 +28,10 @@ export class RouterCosts implements Projection {
       this.#paths.setRouterCost(id, { cost, noTraversal: noTraversal === 1 })
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, id, after } of changes) {
       if (resource !== 'edge-routers' && resource !== 'routers') continue
-      if (after) this.#set(id, after as unknown as RouterCost)
+      if (after) this.#set(id, after)
       else this.#remove(id)
     }
   }

@@ -1,17 +1,17 @@
 // What administrators set for links: stored, and in memory for the links that routers report.
 import type { Kysely } from 'kysely'
-import type { Entity } from '../../definitions/resources/define.ts'
 import { linkSettings } from '../../definitions/resources/link-settings.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import { DEFAULT_LINK_SETTINGS, type LinkEnds, type LinkSettings, toLinkKey } from './link.ts'
 
 type SettingsListener = (ends: LinkEnds, settings: LinkSettings) => void
 
-export class StoredLinkSettings implements Projection {
+export class StoredLinkSettings implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'settings of links'
   readonly #entities: EntityStore
   /** By the key of the ends. */
@@ -57,10 +57,11 @@ export class StoredLinkSettings implements Projection {
     )
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, before, after } of changes) {
       if (resource !== linkSettings.plural) continue
-      const ends = (after ?? before) as unknown as Entity<typeof linkSettings>
+      const ends = after ?? before
+      if (!ends) continue
       const key = toLinkKey(ends)
       if (after) this.#byKey.set(key, { isDown: ends.isDown, staticCost: ends.staticCost })
       else this.#byKey.delete(key)

@@ -2,9 +2,9 @@
 import type { Kysely } from 'kysely'
 import type { ConnectionStatus, LiveNetwork, LiveRouter, Traffic } from '../../access/live-network.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { LiveState } from '../../storage/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { EdgeDescription, IdentityPresence, RouterConnection, RouterHello } from './router-connection.ts'
 
@@ -88,7 +88,8 @@ export interface RouterObserver {
 }
 
 /** Follows the records of routers: one that is disabled, deleted, or enrolls again loses its connection. */
-export class ConnectedRouters implements LiveNetwork, Projection {
+export class ConnectedRouters implements LiveNetwork, LiveState {
+  readonly kind = 'live state'
   readonly name = 'connected routers'
   readonly #clock: Clock
   readonly #byId = new Map<string, ConnectedRouter>()
@@ -248,19 +249,19 @@ export class ConnectedRouters implements LiveNetwork, Projection {
     return this.#traffic.listRoutePath(sessionId)
   }
 
-  async rebuild(db: Kysely<Database>): Promise<void> {
+  async reconcile(db: Kysely<Database>): Promise<void> {
     const ids = [...this.#byId.keys()]
     if (ids.length === 0) return
     const rows = new Map((await readAdmissions(db, ids)).map((row) => [row.id, row]))
     for (const id of ids) this.#judge(id, rows.get(id))
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     if (this.#byId.size + this.#disconnectTimes.size === 0) return
     for (const { resource, id, after } of changes) {
       if (resource !== 'edge-routers' && resource !== 'routers') continue
       if (!after) this.#disconnectTimes.delete(id)
-      this.#judge(id, after as Admission | undefined)
+      this.#judge(id, after)
     }
   }
 

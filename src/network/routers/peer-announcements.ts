@@ -1,6 +1,6 @@
 // Tells routers of each other: by it they learn which routers to dial links to, and where.
-import type { Change } from '../../storage/changes.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/changes.ts'
+import type { SideEffect } from '../../storage/projection.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from './connected-routers.ts'
 import type { PeerChange } from './router-connection.ts'
 
@@ -8,7 +8,8 @@ import type { PeerChange } from './router-connection.ts'
 // otherwise be told of every other one by a message of its own.
 const BATCH_MS = 5
 
-export class PeerAnnouncements implements Projection, RouterObserver {
+export class PeerAnnouncements implements SideEffect, RouterObserver {
+  readonly kind = 'side effect'
   readonly name = 'peers of routers'
   readonly #connected: ConnectedRouters
   /** The routers that are connected, as others are told of them. */
@@ -40,9 +41,9 @@ export class PeerAnnouncements implements Projection, RouterObserver {
   }
 
   /** Nothing of it comes from rows. */
-  async rebuild(): Promise<void> {}
+  async restart(): Promise<void> {}
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, operation, id } of changes) {
       if (operation !== 'delete' || (resource !== 'edge-routers' && resource !== 'routers')) continue
       this.#note({ routerId: id, state: 'removed', version: '', linkListeners: [] })

@@ -8,9 +8,9 @@ import { sessions } from '../../definitions/resources/sessions.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Log } from '../../foundation/log.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Change, Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { SideEffect } from '../../storage/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
 import type { RouterApiSession, SessionAnnouncement } from './router-connection.ts'
@@ -46,7 +46,8 @@ interface Collaborators {
   readonly connected: ConnectedRouters
 }
 
-export class SessionSync implements Projection {
+export class SessionSync implements SideEffect {
+  readonly kind = 'side effect'
   readonly name = 'sessions of routers'
   readonly #db: Kysely<Database>
   readonly #clock: Clock
@@ -73,7 +74,7 @@ export class SessionSync implements Projection {
   }
 
   /** Everything that routers hold may be stale, so they receive all of it again. */
-  async rebuild(): Promise<void> {
+  async restart(): Promise<void> {
     for (const router of this.#connected.listEdgeRouters()) {
       this.sendAll(router).catch((error: unknown) => {
         this.#log.error({ err: error, routerId: router.id }, 'a router could not be sent the sessions')
@@ -81,7 +82,7 @@ export class SessionSync implements Projection {
     }
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     if (!this.#connected.hasEdgeRouters || this.#isClosed) return
     for (const change of changes) this.#note(change)
     const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
@@ -98,10 +99,11 @@ export class SessionSync implements Projection {
       if (operation === 'create') addedIds.add(id)
       if (operation === 'delete' && !addedIds.delete(id)) removedTokens.push(this.#apiSessions.deriveToken(id))
     } else if (resource === sessionCertificates.plural) {
-      changedIds.add((after ?? before)?.apiSessionId as string)
+      const record = after ?? before
+      if (record) changedIds.add(record.apiSessionId)
     } else if (resource === authenticators.plural) {
       const record = after ?? before
-      if (record?.method === 'cert') identityIds.add(record.identityId as string)
+      if (record?.method === 'cert') identityIds.add(record.identityId)
     } else if (resource === sessions.plural && operation === 'delete') {
       removedSessionTokens.push(this.#apiSessions.deriveToken(id))
     }
@@ -204,7 +206,7 @@ export class SessionSync implements Projection {
       }
     } catch (error) {
       this.#log.error({ err: error }, 'routers could not be told of changed sessions; they receive all of them again')
-      await this.rebuild()
+      await this.restart()
     }
   }
 

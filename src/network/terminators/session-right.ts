@@ -1,7 +1,6 @@
 // What a router's request for a client is decided by: the session whose token it carries, and what that session may do now.
 import type { Kysely } from 'kysely'
 import type { Access } from '../../access/access.ts'
-import type { PostureDeadlines } from '../../access/posture/posture-deadlines.ts'
 import type { AuthPolicyCache } from '../../authentication/auth-policies.ts'
 import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
 import { findOutstandingFactors } from '../../authentication/sign-in/second-factors.ts'
@@ -30,7 +29,6 @@ export interface SessionUse extends SessionClient {
 export interface RightParts {
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
-  readonly deadlines: Pick<PostureDeadlines, 'isKept'>
   readonly policies: Pick<AuthPolicyCache, 'get'>
 }
 
@@ -59,7 +57,7 @@ const findSessionByToken = prepareQuery<[token: string], SessionRow>((db, token)
  * @throws RequestRefusedError
  */
 export async function requireSessionRight(
-  { access, apiSessions, deadlines, policies }: RightParts,
+  { access, apiSessions, policies }: RightParts,
   db: Kysely<Database>,
   use: SessionUse,
 ): Promise<SessionRight> {
@@ -77,8 +75,7 @@ export async function requireSessionRight(
   const identity = { id: session.identityId, attributes: JSON.parse(session.roleAttributes) as string[] }
   const decision = access.decide({ identity, serviceId, type, apiSessionId })
   // As if it did not exist: its client then asks for another one, and is told why there is none.
-  if (!deadlines.isKept(session, decision))
-    throw new RequestRefusedError('unknown-session', 'the session has lost its right')
+  if (!decision.isAllowed) throw new RequestRefusedError('unknown-session', 'the session has lost its right')
   if (!access.isCommonRouter(identity, serviceId, routerId))
     throw new RequestRefusedError(
       'router-not-permitted',

@@ -5,9 +5,9 @@ import { sessions } from '../../definitions/resources/sessions.ts'
 import { terminators } from '../../definitions/resources/terminators.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { SetMap } from '../../policy/set-map.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Projection } from '../../storage/projection.ts'
+import type { DerivedRows } from '../../storage/projection.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 
 export type Precedence = Entity<typeof terminators>['precedence']
@@ -49,7 +49,8 @@ type Source = Omit<LiveTerminator, 'instanceId' | 'peerData'> & {
   readonly peerData: Readonly<Record<string, string>>
 }
 
-export class TerminatorDirectory implements Projection {
+export class TerminatorDirectory implements DerivedRows {
+  readonly kind = 'derived rows'
   readonly name = 'terminators'
   #byId = new Map<string, LiveTerminator>()
   /** Service → instance id → terminators. */
@@ -102,11 +103,11 @@ export class TerminatorDirectory implements Projection {
     }
   }
 
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource === sessions.plural && operation === 'delete') this.#endSession(id)
       if (resource !== terminators.plural) continue
-      const terminator = after && toLiveTerminator(after as unknown as Source)
+      const terminator = after && toLiveTerminator(after)
       const hasEnded = terminator !== undefined && this.#hasEnded(terminator)
       this.#remove(id)
       if (terminator) this.#add(terminator, hasEnded)

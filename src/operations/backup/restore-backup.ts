@@ -15,6 +15,7 @@ import {
   UNPACKED_BACKUP,
 } from '../../settings/data-directory.ts'
 import { requireKnownMigrations } from '../../storage/migrate.ts'
+import { raiseCommitPosition, readCommitPosition } from '../../storage/sqlite/commit-position.ts'
 import { lockDirectory } from '../../storage/sqlite/directory-lock.ts'
 import { checkDatabaseFile } from '../integrity/check-database.ts'
 import { damagedError, toBackupError } from './backup-error.ts'
@@ -78,6 +79,9 @@ export async function restoreBackup({ directory, now, isForced, ...source }: Res
     const backup = await unpackBackup(source, folder)
     const [finding] = backup.findings
     if (finding !== undefined && !isForced) throw damagedError(source.file, `its database has defects: ${finding}`)
+    // Who followed the commits of the replaced database must not take those to come for commits that it has seen.
+    const position = Math.max(readCommitPosition(getDataPaths(directory).database), now)
+    runAsOwner(directory, () => raiseCommitPosition(getDataPaths(folder).database, position))
     const replaced = replaceContent(directory, folder, backup.manifest, now)
     isRestored = true
     return { ...backup, replaced }

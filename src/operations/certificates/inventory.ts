@@ -17,7 +17,7 @@ import {
 } from '../../pki/certificates.ts'
 import { formatName } from '../../pki/names.ts'
 import { parsePemBlocks } from '../../pki/pem.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { AnyChange } from '../../storage/changes.ts'
 import type { WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find, newEntity } from '../../storage/entities/entities.ts'
 import { isOneOf } from '../../storage/untyped.ts'
@@ -73,7 +73,7 @@ export function toCertificateEntry(
 export async function updateInventory(
   entities: EntityStore,
   tx: WriteContext,
-  changes: readonly Change[],
+  changes: readonly AnyChange[],
 ): Promise<void> {
   const outdatedIds: string[] = []
   const added: Partial<Entity<typeof certificates>>[] = []

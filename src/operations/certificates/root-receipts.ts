@@ -8,7 +8,7 @@ import { identities } from '../../definitions/resources/identities.ts'
 import { routers } from '../../definitions/resources/routers.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Authority } from '../../pki/authority.ts'
-import type { Change } from '../../storage/changes.ts'
+import type { AnyChange } from '../../storage/changes.ts'
 import type { Caller, Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
@@ -67,9 +67,9 @@ export class RootReceipts {
   }
 
   /** Stores who received the bundle by these changes of a transaction: clients that enrolled or extended their certificate. */
-  async follow(tx: WriteContext, changes: readonly Change[]): Promise<void> {
+  async follow(tx: WriteContext): Promise<void> {
     if (!this.#authority.previousRoot) return
-    for (const change of changes) {
+    for (const change of tx.uncommitted.own) {
       const holderId = findRecipient(tx.caller, change)
       if (typeof holderId === 'string') await this.#store(tx, holderId)
     }
@@ -143,7 +143,7 @@ async function storeReceipt({ db, clock }: WriteContext, holderId: string, finge
 }
 
 /** Returns the identity or router that received the bundle along with a change, if one did. */
-function findRecipient(caller: Caller, { resource, operation, id, before, after }: Change): unknown {
+function findRecipient(caller: Caller, { resource, operation, id, before, after }: AnyChange): unknown {
   const isNewCertificate = after !== undefined && before?.certPem !== after.certPem
   switch (resource) {
     // An enrollment that a client without a session removes is one that it completed. Before that, it fetched the bundle.

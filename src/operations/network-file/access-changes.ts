@@ -1,12 +1,12 @@
 // Who would gain or lose which access by a plan: what the policy index would grant after all its changes.
 import { computeImpact, type Impact, type ImpactParts } from '../../access/impact/compute-impact.ts'
-import type { RecordChange } from '../../access/index-updates.ts'
 import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { services } from '../../definitions/resources/services.ts'
 import { toTunnelerRecords } from '../../network/routers/router-provisioner.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
+import { type RecordChange, toRecordChange } from '../../storage/changes.ts'
 import type { Context, ReadContext } from '../../storage/context.ts'
 import { find, newEntity } from '../../storage/entities/entities.ts'
 import { KnownNames } from './known-names.ts'
@@ -92,15 +92,6 @@ async function listRecordChanges(context: ReadContext, steps: readonly PlanStep[
     }
   }
   return changes
-}
-
-function toRecordChange(
-  resource: string,
-  id: string,
-  before: PlannedValues | undefined,
-  after: PlannedValues | undefined,
-): RecordChange {
-  return { resource, id, ...(before ? { before } : {}), ...(after ? { after } : {}) }
 }
 
 /** What the record is before the plan; an identity that comes with an edge router of the plan does not exist yet. */

@@ -4,6 +4,8 @@ import { requireSameRights } from '../../authentication/sessions/callers.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { invalidError } from '../../foundation/errors.ts'
+import { toChange } from '../../storage/changes.ts'
+import { UncommittedChanges } from '../../storage/uncommitted-changes.ts'
 import type { Planning } from './plan-records.ts'
 import type { ChangeStep, PlanStep } from './plan-step.ts'
 
@@ -19,11 +21,12 @@ export function requireOwnRights(
   const changes = steps.flatMap((step) => {
     if (step.action === 'delete') return []
     const operation = step.action === 'create' ? ('create' as const) : ('update' as const)
-    return { operation, resource: step.fileResource.resource.plural, id: step.id, after: step.after }
+    const { id, after, fileResource } = step
+    return toChange({ operation, audit: 'none', resource: fileResource.resource.plural, id, at: clock.now(), after })
   })
-  requireSameRights(auth, caller, [], clock.now())
+  requireSameRights(auth, { caller, clock, uncommitted: new UncommittedChanges([]) })
   try {
-    requireSameRights(auth, caller, changes, clock.now())
+    requireSameRights(auth, { caller, clock, uncommitted: new UncommittedChanges(changes) })
   } catch (error) {
     const identity = findChange(steps, identities.plural, caller.identityId)
     const policyId = identity?.after.authPolicyId ?? auth.apiSessions.get(caller.apiSessionId)?.identity.authPolicyId

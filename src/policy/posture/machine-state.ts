@@ -42,6 +42,37 @@ export interface MachineState {
   readonly processesByPath: ReadonlyMap<string, ProcessResponse>
 }
 
+/** The state of machines as JSON: processes as lists, each with what it is found by. */
+export type StoredMachineState = Pick<MachineState, 'os' | 'domain' | 'mac'> & {
+  readonly processesByCheck: readonly ProcessResponse[]
+  readonly processesByPath: readonly ProcessResponse[]
+}
+
+export function toStoredMachineState(machine: MachineState): StoredMachineState {
+  const { processesByCheck, processesByPath } = machine
+  return {
+    ...machine,
+    processesByCheck: [...processesByCheck.values()],
+    processesByPath: [...processesByPath.values()],
+  }
+}
+
+export function fromStoredMachineState(stored: StoredMachineState): MachineState {
+  const { processesByCheck, processesByPath } = stored
+  return {
+    ...stored,
+    processesByCheck: new Map(processesByCheck.map((process) => [process.postureCheckId, process])),
+    processesByPath: new Map(processesByPath.map((process) => [process.path ?? '', process])),
+  }
+}
+
+/** Whether machines reported the same, whenever they did. */
+export function isSameReport(some: MachineState, others: MachineState): boolean {
+  const toText = (state: MachineState) =>
+    JSON.stringify(toStoredMachineState(state), (key, value) => (key === 'at' ? undefined : value))
+  return toText(some) === toText(others)
+}
+
 /** What an API session proves about the person at the machine. Times are null if it never happened. */
 export interface MfaState {
   readonly id: string

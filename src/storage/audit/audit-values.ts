@@ -2,7 +2,7 @@
 // values.
 import { createHash } from 'node:crypto'
 import type { Values } from '../../definitions/model/audit-mask.ts'
-import type { Change } from '../changes.ts'
+import type { AnyChange } from '../changes.ts'
 
 /** JSON texts; null if there is no record on that side. */
 export interface AuditValues {
@@ -15,7 +15,10 @@ const MAX_SIDE_LENGTH = 32 * 1024
 const MAX_NAME_LENGTH = 1_000
 
 /** Returns all members of a new or deleted record, and the changed members of an updated one; `mask` masks secrets. */
-export function toAuditValues({ before, after }: Change, mask: (values: Values) => Values): AuditValues {
+export function toAuditValues(
+  { before, after }: Pick<AnyChange, 'before' | 'after'>,
+  mask: (values: Values) => Values,
+): AuditValues {
   if (!before || !after)
     return { before: before ? toSideText(mask(before)) : null, after: after ? toSideText(mask(after)) : null }
   const changed = pickDifferences({ before, after }, { before: mask(before), after: mask(after) }, isTimeOfChange)

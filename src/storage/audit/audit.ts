@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Values } from '../../definitions/model/audit-mask.ts'
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { Clock } from '../../foundation/clock.ts'
-import type { Change } from '../changes.ts'
+import type { AnyChange } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { type Parameter, prepareQuery } from '../prepared-queries.ts'
 import type { AuditOrigin } from '../store.ts'
@@ -66,7 +66,7 @@ export class Audit {
   }
 
   /** Adds one record for each audited change, in the transaction of the changes. */
-  async append(db: Kysely<Database>, changes: readonly Change[], origin: AuditOrigin): Promise<void> {
+  async append(db: Kysely<Database>, changes: readonly AnyChange[], origin: AuditOrigin): Promise<void> {
     const elapsed = this.elapsed()
     for (const change of changes) {
       if (change.audit === 'none') continue
@@ -78,7 +78,7 @@ export class Audit {
   }
 }
 
-function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrigin): Omit<SealedFields, 'elapsed'> {
+function toSealedRecord(change: AnyChange, { actor, address, requestId }: AuditOrigin): Omit<SealedFields, 'elapsed'> {
   const isEvent = change.audit !== 'values'
   const { before, after } = isEvent ? { before: null, after: null } : toAuditValues(change, findMask(change))
   const name = (change.after ?? change.before)?.name
@@ -105,6 +105,6 @@ function toSealedRecord(change: Change, { actor, address, requestId }: AuditOrig
 const hasNoSecrets: ReadonlySet<string> = new Set([PRUNE, CLOCK_JUMP, LOG_LEVEL].map(({ resource }) => resource))
 
 /** Returns the function that masks the secrets of a change. */
-function findMask({ resource }: Change): (values: Values) => Values {
+function findMask({ resource }: AnyChange): (values: Values) => Values {
   return hasNoSecrets.has(resource) ? (values) => values : getCompiledResource(resource).auditMask
 }

@@ -9,7 +9,7 @@ import { type AnyField, toMemberName } from '../../definitions/schema/fields.ts'
 import { type ControllerError, errors, invalidError, notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Behaviors } from '../behavior.ts'
-import type { Change } from '../changes.ts'
+import { type Change, toChange } from '../changes.ts'
 import type { Context, WriteContext } from '../context.ts'
 import { UniqueViolationError } from '../store.ts'
 import { isOneOf, untyped } from '../untyped.ts'
@@ -148,22 +148,15 @@ export class EntityStore {
     tx: WriteContext,
     resource: AnyResource,
     entity: AnyEntity,
-    { prepared, audit = resource.audit, ...details }: StoreOptions & Pick<Change, 'method'> = {},
+    { prepared, audit = resource.audit, ...details }: StoreOptions & Pick<Change, 'method' | 'identity'> = {},
   ): Promise<AnyEntity> {
     await this.#checkRecord(tx, resource, entity, undefined, prepared)
     requireDeclaredFields(resource, entity)
     const table = getRecordTable(resource)
     const n = await withFieldErrors(resource, entity, () => table.insert(tx.db, toRow(resource, entity)))
     for (const set of table.sets) await table.writeMembers(tx.db, set, n, [], entity[set.field] as string[])
-    tx.record({
-      operation: 'create',
-      audit,
-      resource: resource.plural,
-      id: entity.id,
-      at: entity.createdAt,
-      after: entity,
-      ...details,
-    })
+    const { id, createdAt: at } = entity
+    tx.record(toChange({ operation: 'create', audit, resource: resource.plural, id, at, after: entity, ...details }))
     await this.#behaviors.get(resource).created?.(tx, entity as never, prepared)
     return entity
   }
@@ -203,7 +196,14 @@ export class EntityStore {
       if (now !== old) await table.writeMembers(tx.db, set, n, old, now)
     }
     const at = next.updatedAt
-    tx.record({ operation: 'update', audit, resource: resource.plural, id: next.id, at, before: previous, after: next })
+    const change = {
+      operation: 'update',
+      resource: resource.plural,
+      id: next.id,
+      before: previous,
+      after: next,
+    } as const
+    tx.record(toChange({ ...change, audit, at }))
     await this.#behaviors.get(resource).updated?.(tx, next as never, previous as never, prepared)
     return next
   }
@@ -227,7 +227,8 @@ export class EntityStore {
     const table = getRecordTable(resource)
     for (const set of table.sets) await table.writeMembers(tx.db, set, row.n, entity[set.field] as string[], [])
     await table.remove(tx.db, row.n)
-    tx.record({ operation: 'delete', audit, resource: resource.plural, id, at: tx.clock.now(), before: entity })
+    const at = tx.clock.now()
+    tx.record(toChange({ operation: 'delete', audit, resource: resource.plural, id, at, before: entity }))
     await this.#behaviors.get(resource).deleted?.(tx, entity as never)
   }
 
@@ -256,15 +257,15 @@ export class EntityStore {
     // Records that are never audited come in great numbers, and no other record is computed from them: their ids are enough.
     if (resource.audit === 'none') {
       const rows = await removal.returning('id').execute()
-      for (const { id } of rows) tx.record({ ...common, audit: 'none', id: id as string })
+      for (const { id } of rows) tx.record(toChange({ ...common, audit: 'none', id: id as string }))
       return rows.length
     }
     const rows = (await removal.returningAll().execute()) as AnyRow[]
     rows.forEach((row, index) => {
       const change = { ...common, audit, id: row.id, before: entityFromRow(resource, row) as AnyEntity }
       // Equal events are one audit record with their count.
-      if (audit !== 'event') tx.record(change)
-      else tx.record(index === 0 ? { ...change, count: rows.length } : { ...change, audit: 'none' })
+      if (audit !== 'event') tx.record(toChange(change))
+      else tx.record(toChange(index === 0 ? { ...change, count: rows.length } : { ...change, audit: 'none' }))
     })
     return rows.length
   }

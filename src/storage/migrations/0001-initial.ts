@@ -409,6 +409,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await auditTable(db)
   await receiptTable(db)
   await revocationTable(db)
+  await machineStateTable(db)
+  await positionTable(db)
 }
 
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
@@ -475,6 +477,26 @@ async function revocationTable(db: Kysely<unknown>): Promise<void> {
     .addColumn('sessions', 'text', (column) => column.notNull())
     .modifyEnd(sql`strict, without rowid`)
     .execute()
+}
+
+/** One row for each identity with API sessions whose machines have reported. */
+async function machineStateTable(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('machine_states')
+    .addColumn('identityId', 'text', (column) => column.primaryKey())
+    .addColumn('state', 'text', (column) => column.notNull())
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+}
+
+/** One row: the position of the last commit. */
+async function positionTable(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('commit_position')
+    .addColumn('position', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict`)
+    .execute()
+  await sql`insert into commit_position (position) values (0)`.execute(db)
 }
 
 /** One record a change. No foreign keys: it outlives what it speaks of. */

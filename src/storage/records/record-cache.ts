@@ -4,11 +4,11 @@ import { listLinkColumns } from '../../definitions/model/links.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import { getResource, resources } from '../../definitions/resources/index.ts'
 import type { Awaitable } from '../../foundation/awaitable.ts'
-import type { Change } from '../changes.ts'
+import type { AnyChange, Commit } from '../changes.ts'
 import type { ReadContext } from '../context.ts'
 import { getRecordTable } from '../entities/record-tables.ts'
 import { withParent } from '../entities/subtypes.ts'
-import type { Projection } from '../projection.ts'
+import type { Cache } from '../projection.ts'
 import { type CachedRecord, type RenderParts, renderCachedRecords } from './render-records.ts'
 
 // About what 15,000 identities take.
@@ -21,7 +21,8 @@ interface Partition {
   readonly byName: Map<string, CachedRecord>
 }
 
-export class RecordCache implements Projection {
+export class RecordCache implements Cache {
+  readonly kind = 'cache'
   readonly name = 'record cache'
   readonly #partitions = new Map<string, Partition>()
   readonly #dependants = mapDependants()
@@ -50,8 +51,9 @@ export class RecordCache implements Projection {
   async findById(context: ReadContext, resource: AnyResource, id: string): Promise<CachedRecord | undefined> {
     const cached = this.#partition(resource).byId.get(id)
     if (cached) return cached
+    const commits = this.#commits
     const row = await getRecordTable(resource).findById(context.db, id)
-    return row && (await this.#render(context, resource, [row]))[0]
+    return row && (await this.#render(context, resource, [row], commits))[0]
   }
 
   /** The records of those ids, in their order; ids without a record are passed over. */
@@ -67,15 +69,15 @@ export class RecordCache implements Projection {
   }
 
   /** Empties the cache: records are rendered when they are read. */
-  async rebuild(): Promise<void> {
+  clear(): void {
     this.#commits += 1
     this.#partitions.clear()
   }
 
   /** Invalidates the records that a commit changed, and those that depend on them. */
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     this.#commits += 1
-    for (const { resource, id, before, after } of changes) {
+    for (const { resource, id, before, after } of changes as readonly AnyChange[]) {
       for (const plural of withParent(resource)) this.#invalidate(plural, id)
       for (const { owner, field } of this.#dependants.get(resource) ?? []) {
         for (const values of [before, after]) {
@@ -102,17 +104,23 @@ export class RecordCache implements Projection {
     const cached = keys.map((key) => partition.get(key))
     const missingKeys = keys.filter((_, at) => !cached[at])
     if (missingKeys.length === 0) return cached as CachedRecord[]
-    const rendered = load(missingKeys).then((rows) => this.#render(context, resource, rows))
+    const commits = this.#commits
+    const rendered = load(missingKeys).then((rows) => this.#render(context, resource, rows, commits))
     return rendered.then((records) => {
       const renderedByKey = new Map(records.map((record) => [keyOf(record), record]))
       return keys.flatMap((key, at) => cached[at] ?? renderedByKey.get(key) ?? [])
     })
   }
 
-  async #render(context: ReadContext, resource: AnyResource, rows: readonly AnyRow[]): Promise<CachedRecord[]> {
-    const before = this.#commits
+  /** @param commits the number of commits before the rows were read */
+  async #render(
+    context: ReadContext,
+    resource: AnyResource,
+    rows: readonly AnyRow[],
+    commits: number,
+  ): Promise<CachedRecord[]> {
     const records = await renderCachedRecords(this.#parts, context, resource, rows)
-    if (this.#commits === before) for (const record of records) this.#add(resource, record)
+    if (this.#commits === commits) for (const record of records) this.#add(resource, record)
     return records
   }
 
@@ -149,7 +157,7 @@ export class RecordCache implements Projection {
   }
 
   /** Whether a change alters what references to the record show. */
-  #changesReferences(plural: string, before: Change['before'], after: Change['after']): boolean {
+  #changesReferences(plural: string, before: AnyChange['before'], after: AnyChange['after']): boolean {
     return ['name', ...listLinkColumns(getResource(plural))].some((name) => before?.[name] !== after?.[name])
   }
 

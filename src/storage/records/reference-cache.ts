@@ -7,11 +7,11 @@ import type { Reference } from '../../definitions/model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../../definitions/resources/define.ts'
 import { getResource } from '../../definitions/resources/index.ts'
 import type { Awaitable } from '../../foundation/awaitable.ts'
-import type { Change } from '../changes.ts'
+import type { Commit } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { withParent } from '../entities/subtypes.ts'
 import { type PreparedQuery, prepareQuery } from '../prepared-queries.ts'
-import type { Projection } from '../projection.ts'
+import type { Cache } from '../projection.ts'
 import { isElementOf, untyped } from '../untyped.ts'
 
 // About 5,000 references: the targets of a page, and all records of the small resources.
@@ -20,7 +20,8 @@ const MAX_BYTES_PER_RESOURCE = 5 * 1024 * 1024
 const ENTRY_BYTES = 200
 
 /** References by resource and id. It follows the change feed, so that a cached name is never outdated. */
-export class ReferenceCache implements Projection {
+export class ReferenceCache implements Cache {
+  readonly kind = 'cache'
   readonly name = 'reference cache'
   readonly #byResource = new Map<string, LRUCache<string, Reference>>()
   readonly #statements = new Map<string, PreparedQuery<[ids: string], AnyRow>>()
@@ -46,12 +47,12 @@ export class ReferenceCache implements Projection {
   }
 
   /** Empties the cache: references are read from rows when they are needed. */
-  async rebuild(): Promise<void> {
+  clear(): void {
     this.#byResource.clear()
   }
 
   /** Invalidates the references that a commit changed. */
-  apply(changes: readonly Change[]): void {
+  apply({ changes }: Commit): void {
     for (const { resource, id } of changes) {
       for (const plural of withParent(resource)) this.#byResource.get(plural)?.delete(id)
     }

@@ -3,8 +3,9 @@ import { setImmediate } from 'node:timers'
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import type { Change } from '../changes.ts'
+import type { Change, Commit } from '../changes.ts'
 import { type AuditOrigin, NonQueryAwaitError, StoreMisuseError, type TransactionScope } from '../store.ts'
+import { UncommittedChanges } from '../uncommitted-changes.ts'
 import type { SqliteDatabase } from './connection.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { isBusy, translateSqliteError } from './sqlite-errors.ts'
@@ -42,17 +43,10 @@ type Outcome =
   | { readonly job: Job; readonly isOk: true; readonly value: unknown; readonly changes: readonly Change[] }
   | { readonly job: Job; readonly isOk: false; readonly error: unknown }
 
-/** The effects of a group's commit, for the projections that follow it. */
-export interface CommittedGroup {
-  /** In the order of the transactions. */
-  readonly changes: readonly Change[]
-  readonly tables: ReadonlySet<string>
-}
-
 /** The events that the queue reports to the store. */
 export interface GroupListener {
   /** @returns undefined, or a promise that settles before the callers of the group resume */
-  committed(group: CommittedGroup): Promise<void> | undefined
+  committed(commit: Commit): Promise<void> | undefined
   /** Another process wrote to the file: cached data may be outdated. Called inside the next group. */
   foreignWrite(): void
 }
@@ -72,6 +66,7 @@ export class GroupCommit {
   #running: Promise<void> | undefined
   #busyRetries = 0
   #dataVersion: unknown
+  #position: number
   #transactions = 0
   #refused = 0
 
@@ -91,6 +86,7 @@ export class GroupCommit {
     this.#maxQueueLength = maxQueueLength
     this.#listener = listener
     this.#dataVersion = this.#control.dataVersion()
+    this.#position = this.#control.readPosition()
   }
 
   get stats() {
@@ -181,7 +177,7 @@ export class GroupCommit {
     try {
       this.#noticeForeignWrites()
       await this.#runBodies(group, outcomes, tables)
-      failure = this.#commit()
+      failure = this.#commit(outcomes.some(({ isOk }) => isOk))
       this.#jobs = [...group.slice(outcomes.length), ...this.#jobs]
     } catch (error) {
       failure = toUnavailableError(error)
@@ -215,15 +211,19 @@ export class GroupCommit {
     const version = this.#control.dataVersion()
     if (version === this.#dataVersion) return
     this.#dataVersion = version
+    this.#position = this.#control.readPosition()
     this.#listener.foreignWrite()
     this.#files.requireLock()
   }
 
-  /** Commits the group. Returns the error for its callers if that fails. */
-  #commit(): unknown {
+  /** Commits the group, at the next position if it changes anything. Returns the error for its callers if that fails. */
+  #commit(isChange: boolean): unknown {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
+      const position = this.#position + (isChange ? 1 : 0)
+      if (isChange) this.#control.setPosition.run(position)
       this.#control.commit.run()
+      this.#position = position
       // A commit to a deleted file is not stored, so its callers must not resume as if it were.
       this.#files.requirePresent()
       return undefined
@@ -244,31 +244,28 @@ export class GroupCommit {
    */
   #announce(outcomes: readonly Outcome[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
+    const changes = listChanges(outcomes).filter(({ isAuditOnly }) => !isAuditOnly)
     return this.#listener
-      .committed({ changes: listEarlierChanges(outcomes), tables })
+      .committed({ position: this.#position, changes, tables: [...tables] })
       ?.then(() => undefined, toUnavailableError)
   }
 
   /** Runs one body in its savepoint. */
   async #runBody(job: Job, tables: Set<string>, earlierChanges: readonly Change[]): Promise<Outcome> {
     const mark = this.#audit.mark()
-    const changes: Change[] = []
+    const uncommitted = new UncommittedChanges(earlierChanges)
     const handle = openQueryHandle(this.#statements)
     this.#isInsideBody = true
     try {
       this.#control.savepoint.run()
       const value = await this.#rejectNonQueryAwait(async () => {
-        const result = await job.body({
-          db: handle.db,
-          earlierChanges,
-          record: (change) => changes.push(change),
-        })
-        await this.#audit.append(handle.db, changes, job.origin)
+        const result = await job.body({ db: handle.db, uncommitted, record: (change) => uncommitted.add(change) })
+        await this.#audit.append(handle.db, uncommitted.own, job.origin)
         return result
       })
       this.#control.release.run()
       for (const table of handle.tables) tables.add(table)
-      return { job, isOk: true, value, changes }
+      return { job, isOk: true, value, changes: uncommitted.own }
     } catch (error) {
       this.#audit.reset(mark)
       this.#undoBody()
@@ -319,7 +316,7 @@ export class GroupCommit {
 }
 
 /** The changes of a group's bodies so far; failed bodies have none. */
-function listEarlierChanges(outcomes: readonly Outcome[]): readonly Change[] {
+function listChanges(outcomes: readonly Outcome[]): readonly Change[] {
   return outcomes.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
 }
 
@@ -335,6 +332,8 @@ class ControlStatements {
   readonly savepoint: Statement
   readonly release: Statement
   readonly rollbackTo: Statement
+  readonly setPosition: Statement<[position: number]>
+  readonly #position: Statement
   readonly #dataVersion: Statement
 
   constructor(connection: SqliteDatabase) {
@@ -344,7 +343,14 @@ class ControlStatements {
     this.savepoint = connection.prepare('savepoint body')
     this.release = connection.prepare('release body')
     this.rollbackTo = connection.prepare('rollback to body')
+    this.setPosition = connection.prepare('update commit_position set position = ?')
+    this.#position = connection.prepare('select position from commit_position').pluck()
     this.#dataVersion = connection.prepare('pragma data_version').pluck()
+  }
+
+  /** The position of the last commit. */
+  readPosition(): number {
+    return this.#position.get() as number
   }
 
   /** Changes if another connection writes to the file, but not if this one does. */

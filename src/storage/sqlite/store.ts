@@ -6,6 +6,7 @@ import type { Clock, Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import { Audit, type ChainHead } from '../audit/audit.ts'
 import { type AuditSealer, CHAIN_START, type SealedRecord } from '../audit/audit-seal.ts'
+import type { Commit } from '../changes.ts'
 import type { Database } from '../database.ts'
 import { MIGRATIONS, type Migration, migrate, needsMigration, requireOwnSchema } from '../migrate.ts'
 import { type ProjectionError, Projections } from '../projection.ts'
@@ -24,7 +25,7 @@ import { openForWriting, type SqliteDatabase } from './connection.ts'
 import { CostExceededError, CostGuard } from './cost-guard.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { SqliteExecutor } from './executor.ts'
-import { type CommittedGroup, GroupCommit } from './group-commit.ts'
+import { GroupCommit } from './group-commit.ts'
 import { Scans } from './scans.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 import { PreparedStatements } from './statements.ts'
@@ -111,7 +112,7 @@ class SqliteStore implements Store {
     this.#streams = new Streams(file, files, this.#scans)
     this.#reportError = reportError
     this.#queue = new GroupCommit(connection, statements, audit, files, maxQueueLength, {
-      committed: (group) => this.#announce(group),
+      committed: (commit) => this.#announce(commit),
       foreignWrite: () => {
         this.results.clear()
         reportError(new Error('another process wrote to the database: cached data may be outdated'))
@@ -205,20 +206,17 @@ class SqliteStore implements Store {
    * Analyzes the tables after each doubling, because the plans for an empty database do not suit a full one. Only created
    * records count, because other changes barely affect the statistics.
    */
-  #analyzeIfGrown(changes: CommittedGroup['changes']): void {
+  #analyzeIfGrown(changes: Commit['changes']): void {
     for (const { operation } of changes) if (operation === 'create') this.#createdRecords += 1
     if (this.#createdRecords < Math.max(ANALYZE_AFTER_CHANGES, 2 * this.#analyzedRecords)) return
     this.#analyzedRecords = this.#createdRecords
     void this.analyze().catch(this.#reportError)
   }
 
-  #announce({ changes, tables }: CommittedGroup): Promise<void> | undefined {
+  #announce(commit: Commit): Promise<void> | undefined {
     this.#commits += 1
-    this.#analyzeIfGrown(changes)
-    return this.projections.apply(
-      changes.filter(({ isAuditOnly, isForGuardsOnly }) => !isAuditOnly && !isForGuardsOnly),
-      tables,
-    )
+    this.#analyzeIfGrown(commit.changes)
+    return this.projections.apply(commit)
   }
 }
 

@@ -1,0 +1,32 @@
+// What a transaction knows beyond memory and rows of other transactions: changes that no projection has followed yet.
+import type { Change, StateOf } from './changes.ts'
+
+export class UncommittedChanges {
+  /** Those of the transactions before this one that commit together with it. */
+  readonly earlier: readonly Change[]
+  readonly #own: Change[] = []
+
+  constructor(earlier: readonly Change[]) {
+    this.earlier = earlier
+  }
+
+  /** Those of the transaction itself, so far. */
+  get own(): readonly Change[] {
+    return this.#own
+  }
+
+  get all(): readonly Change[] {
+    return [...this.earlier, ...this.#own]
+  }
+
+  add(change: Change): void {
+    this.#own.push(change)
+  }
+
+  /** The record after its last change; undefined if none concerns it, or it is deleted. */
+  findNewest<Name extends Change['resource']>(resource: Name, id: string): StateOf<Name> {
+    const isOfRecord = (change: Change) => change.resource === resource && change.id === id
+    const newest = this.#own.findLast(isOfRecord) ?? this.earlier.findLast(isOfRecord)
+    return newest?.after as StateOf<Name>
+  }
+}
