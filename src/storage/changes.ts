@@ -39,7 +39,7 @@ export interface ChangeOf<Name extends ResourceName> {
   readonly after?: RecordOf<Name> | undefined
 }
 
-/** What is no record of a resource, and yet changes. */
+/** What changes without being a record of a resource. */
 interface OtherChange {
   readonly resource: 'audit' | 'backups' | 'clock' | 'keys' | 'log-level' | 'network-file'
   readonly id: string

@@ -25,6 +25,7 @@ import { restoreBackup, verifyBackup } from '../../src/operations/backup/restore
 import { pack } from '../../src/operations/backup/tar.ts'
 import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
 import { completeRestore, getDataPaths, stageRestore } from '../../src/settings/data-directory.ts'
+import { raiseCommitPosition, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
@@ -188,6 +189,18 @@ describe('a restore', () => {
     expect(listNames(directory)).not.toContain('after the backup')
     const { 'secrets.key.previous': previousKey, ...kept } = contentOf(replaced as string)
     expect([kept, typeof previousKey]).toEqual([replacedContent, 'string'])
+  })
+
+  it('continues after every position that a commit had before, and after the clock', async () => {
+    const { database } = getDataPaths(directory)
+    await createBackup({ directory, file, now: NOW })
+    raiseCommitPosition(database, NOW + 1_000)
+
+    await restoreBackup({ file, directory, now: NOW })
+    expect(readCommitPosition(database)).toBe(NOW + 1_000)
+
+    await restoreBackup({ file, directory, now: NOW + 5_000 })
+    expect(readCommitPosition(database)).toBe(NOW + 5_000)
   })
 
   it('is refused while a controller runs, and changes nothing', async () => {

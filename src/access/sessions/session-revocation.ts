@@ -232,9 +232,9 @@ function toGrant({ type, semantic, identityRoles, serviceRoles }: Policy): Grant
 
 /** The sessions that a policy granted which now grants less, and those of its identities if it demands MFA. */
 function listOfPolicy(index: PolicyReader, { id, before, after }: ChangeOf<'service-policies'>): SessionCriteria[] {
-  const granted = before && !onlyGrows(before, after) ? [listOfGrant(index, toGrant(before))] : []
+  const lostGrants = before && !onlyGrows(before, after) ? [listOfGrant(index, toGrant(before))] : []
   const policy = isDemanding(after) ? index.findServicePolicy(id) : undefined
-  return policy && hasMfaTimeout(index, policy) ? [...granted, { identities: policy.subjects }] : granted
+  return policy && hasMfaTimeout(index, policy) ? [...lostGrants, { identities: policy.subjects }] : lostGrants
 }
 
 /**
@@ -245,14 +245,14 @@ function listOfCheck(index: PolicyReader, { id, before, after }: ChangeOf<'postu
   if (!after) return []
   const demanding = index.findServicePoliciesOfPostureCheck(id)
   const hasSameDetails = JSON.stringify(before?.details) === JSON.stringify(after.details)
-  const granted =
+  const demandedGrants =
     gains(before, after, 'roleAttributes') || !hasSameDetails
       ? demanding.map(({ type, subjects: identities, objects: services }) =>
           listOfGrant(index, { type: type as PolicyType, identities, services }),
         )
       : []
   const timedOut = demanding.filter((policy) => hasMfaTimeout(index, policy)).map(({ subjects }) => subjects)
-  return [...granted, ...mergeSelectors(timedOut).map((identities) => ({ identities }))]
+  return [...demandedGrants, ...mergeSelectors(timedOut).map((identities) => ({ identities }))]
 }
 
 /** The sessions that a policy may have granted: found from the side that says most about them. */

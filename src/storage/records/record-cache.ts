@@ -78,6 +78,7 @@ export class RecordCache implements Cache {
   apply({ changes }: Commit): void {
     this.#commits += 1
     for (const { resource, id, before, after } of changes as readonly AnyChange[]) {
+      if (resource === 'machines') continue
       for (const plural of withParent(resource)) this.#invalidate(plural, id)
       for (const { owner, field } of this.#dependants.get(resource) ?? []) {
         for (const values of [before, after]) {

@@ -54,6 +54,7 @@ export class ReferenceCache implements Cache {
   /** Invalidates the references that a commit changed. */
   apply({ changes }: Commit): void {
     for (const { resource, id } of changes) {
+      if (resource === 'machines') continue
       for (const plural of withParent(resource)) this.#byResource.get(plural)?.delete(id)
     }
   }
