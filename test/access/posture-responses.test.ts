@@ -5,6 +5,7 @@ import { advise } from '../../src/access/advice/advise.ts'
 import { acceptPostureResponses } from '../../src/access/posture/accept-posture-responses.ts'
 import type { PostureResponse } from '../../src/policy/posture/posture-responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { settleInOneCommit } from '../world/one-commit.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 
 const MINUTE = 60_000
@@ -389,6 +390,25 @@ describe('a report', () => {
     const body = { id: 'x', typeId: 'DOMAIN', domain: 'a.b' }
 
     expect((await post({ token: 'd9f9a3b0-0000-4000-8000-000000000000' }, body)).status).toBe(401)
+  })
+
+  it('leaves what another API session of the identity reports in the same commit', async () => {
+    const { identityId, apiSessionId } = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
+    const other = await world.signInAgain(identityId)
+    const { access, auth, entities, posture } = world.controller
+    const parts = { access, entities, sessions: auth.apiSessions, posture: posture.reported }
+    const report = (id: string, response: PostureResponse) =>
+      acceptPostureResponses(parts, world.system, { identityId, apiSessionId: id }, [response])
+
+    await settleInOneCommit(world, () => [
+      report(apiSessionId, { id: 'x', typeId: 'DOMAIN', domain: 'a.b' }),
+      report(other.apiSessionId, { id: 'x', typeId: 'MAC', macAddresses: ['aa'] }),
+    ])
+
+    expect(posture.reported.findMachine(identityId)).toMatchObject({
+      domain: { domain: 'a.b' },
+      mac: { macAddresses: ['aa'] },
+    })
   })
 
   it('names no other session: what it says belongs to the caller', async () => {

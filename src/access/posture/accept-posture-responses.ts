@@ -58,32 +58,46 @@ export async function acceptPostureResponses(
   const { access, posture, sessions } = parts
   const { identityId, apiSessionId } = reporter
   const events = listEndpointEvents(responses)
-  const machine = applyReport(parts, context, identityId, responses)
-  if (events.length === 0 && !machine) return []
+  const report = responses.filter(({ typeId }) => typeId !== 'ENDPOINT_STATE')
+  const isNews = report.length > 0 && !touchIfSame(parts, context, identityId, report)
+  if (events.length === 0 && !isNews) return []
   const subject = { identity: await findRoleBearerOfSession(sessions, context, reporter), apiSessionId }
   const policies = access.findPolicies(subject.identity)
   const before = evaluateAll(access, subject, policies)
   await context.write(async (tx) => {
     if (events.length > 0) await storeEndpointEvents(parts, tx, apiSessionId, events)
-    if (machine) await posture.store(tx, identityId, machine)
+    if (isNews) {
+      // Another session of the identity may have reported something else meanwhile, which stays.
+      const machine = applyReport(parts, context, posture.findNewest(tx, identityId), report)
+      await posture.store(tx, identityId, machine)
+    }
   })
   const changes = compareFindings(before, evaluateAll(access, subject, policies))
   return changes.size === 0 ? [] : listChangedServices(access, context, policies, changes)
 }
 
-/** The state of the machine after the responses; undefined if they do not change it. */
+/** The state of a machine after a report. */
 function applyReport(
-  { access, posture }: PostureResponseParts,
+  { access }: PostureResponseParts,
   { clock }: Context,
+  previous: MachineState | undefined,
+  report: readonly PostureResponse[],
+): MachineState {
+  return applyResponses(previous, report, listDemandedProcesses(access), clock.now())
+}
+
+/** Notes the time of a report that says what is known already. Returns false if it says anything else. */
+function touchIfSame(
+  parts: PostureResponseParts,
+  context: Context,
   identityId: string,
-  responses: readonly PostureResponse[],
-): MachineState | undefined {
-  if (responses.every(({ typeId }) => typeId === 'ENDPOINT_STATE')) return undefined
-  const previous = posture.findMachine(identityId)
-  const machine = applyResponses(previous, responses, listDemandedProcesses(access), clock.now())
-  if (!previous || !isSameReport(previous, machine)) return machine
-  posture.touch(identityId, machine)
-  return undefined
+  report: readonly PostureResponse[],
+): boolean {
+  const previous = parts.posture.findMachine(identityId)
+  const machine = applyReport(parts, context, previous, report)
+  if (!previous || !isSameReport(previous, machine)) return false
+  parts.posture.touch(identityId, machine)
+  return true
 }
 
 function evaluateAll(access: Access, subject: PostureSubject, policies: readonly IndexedPolicy[]): CheckFinding[] {

@@ -47,6 +47,17 @@ export class ReportedPosture implements PostureSource, DerivedRows {
     return this.#hypothetical?.machines.get(identityId) ?? this.#machines.get(identityId)
   }
 
+  /** What machines reported, as a transaction sees it: after those that commit together with it and come before it. */
+  findNewest({ uncommitted }: Pick<WriteContext, 'uncommitted'>, identityId: string): MachineState | undefined {
+    let newest = this.#machines.get(identityId)
+    for (const { resource, operation, id, after } of uncommitted.all) {
+      if (resource !== 'machines' || id !== identityId) continue
+      if (after) newest = fromStoredMachineState(after)
+      else if (operation === 'delete') newest = undefined
+    }
+    return newest
+  }
+
   listApiSessions(identityId: string, apiSessionId?: string): readonly MfaState[] {
     const sessions =
       apiSessionId === undefined ? this.#sessions.listOfIdentity(identityId) : this.#findSession(apiSessionId)
@@ -110,8 +121,7 @@ export class ReportedPosture implements PostureSource, DerivedRows {
       if (resource === 'api-sessions' && operation === 'delete' && before) identityIds.add(before.identityId)
     }
     for (const identityId of identityIds) {
-      const isKnown = this.#machines.has(identityId) || tx.uncommitted.findNewest('machines', identityId) !== undefined
-      if (isKnown) await this.#removeIfSignedOut(tx, identityId)
+      if (this.findNewest(tx, identityId)) await this.#removeIfSignedOut(tx, identityId)
     }
   }
 
