@@ -304,6 +304,49 @@ describe('thousands of sessions that a change revokes', () => {
     expect(await countAll()).toBeLessThan(20)
   }, 60_000)
 
+  /** What memory holds as valid, without a request, which would delete revoked rows meanwhile. */
+  const countAlive = (tokens: readonly string[]) => {
+    const { apiSessions } = world.controller.auth
+    return tokens.filter((token) => apiSessions.use(token, world.clock.now())).length
+  }
+
+  /** Forbids passwords in a policy, and moves identities to another one, in one commit. */
+  async function forbidAndMove(
+    authPolicyId: string,
+    identityIds: readonly string[],
+    order: 'forbid first' | 'move first',
+  ) {
+    const { auth, entities } = world.controller
+    const policy = auth.policies.get(authPolicyId)
+    const forbidden = { ...policy.primary, updb: { ...policy.primary.updb, allowed: false } }
+    const other = await people.policy({})
+    const forbid = () => world.system.write((tx) => entities.update(tx, authPolicies, policy, { primary: forbidden }))
+    const move = () =>
+      world.system.write(async (tx) => {
+        for (const id of identityIds)
+          await entities.update(tx, identities, await get(tx, identities, id), { authPolicyId: other })
+      })
+    await settleInOneCommit(world, () => (order === 'forbid first' ? [forbid(), move()] : [move(), forbid()]))
+  }
+
+  it('stay revoked after a restart also if their identity moves to another policy in the same commit', async () => {
+    const { authPolicyId, tokens, identityIds } = await crowd()
+    await forbidAndMove(authPolicyId, identityIds, 'forbid first')
+    expect(countAlive(tokens)).toBe(0)
+    await world.stop()
+    world = await testController({ directory: world.directory, clock: world.clock })
+
+    expect(countAlive(tokens)).toBe(0)
+  }, 60_000)
+
+  it('do not include those whose identity moved to another policy before, in the same commit', async () => {
+    const { authPolicyId, tokens, identityIds } = await crowd()
+    await forbidAndMove(authPolicyId, identityIds, 'move first')
+
+    expect(countAlive(tokens)).toBe(MANY)
+    expect(await countAll()).toBeGreaterThan(MANY)
+  }, 60_000)
+
   /** How many rows there are that no memory holds as valid. */
   async function countRevoked(): Promise<number> {
     const rows = await world.controller.store.db.selectFrom('api_sessions').select('id').execute()

@@ -6,7 +6,7 @@ import { sessions as serviceSessions } from '../../definitions/resources/session
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
-import type { Commit, SessionIdentity } from '../../storage/changes.ts'
+import type { Change, Commit, SessionIdentity } from '../../storage/changes.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
@@ -368,14 +368,18 @@ export class ApiSessions implements DerivedRows {
   async revokeMany(tx: WriteContext, sessions: RevokedSessions): Promise<void> {
     const revocation = { id: newId(), sessions: JSON.stringify(sessions) }
     await tx.db.insertInto('api_session_revocations').values(revocation).execute()
-    const firstIds = this.#listIdsAmong(sessions).slice(0, BATCH)
+    const firstIds = this.#listIdsAmong(sessions, tx.uncommitted.all).slice(0, BATCH)
     if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
   }
 
-  #listIdsAmong(sessions: RevokedSessions): string[] {
+  /** @param changes those that memory does not know yet: they may have given identities another auth policy */
+  #listIdsAmong(sessions: RevokedSessions, changes: readonly Change[] = []): string[] {
+    const policyIds = new Map<string, string>()
+    for (const { resource, id, after } of changes)
+      if (resource === 'identities' && after) policyIds.set(id, after.authPolicyId)
     const ids: string[] = []
     for (const { id, basis, identity } of this.#live.all())
-      if (isAmong(sessions, basis, identity.authPolicyId)) ids.push(id)
+      if (isAmong(sessions, basis, policyIds.get(identity.id) ?? identity.authPolicyId)) ids.push(id)
     return ids
   }
 

@@ -55,8 +55,10 @@ export function requireSameRights(
 ): void {
   if (caller.kind !== 'identity' || caller.isActorOnly) return
   const session = apiSessions.get(caller.apiSessionId)
-  if (!session || uncommitted.all.some((change) => isRevokedBy(change, session))) throw apiSessionUnknownError()
+  if (!session) throw apiSessionUnknownError()
   const identity = uncommitted.findNewest('identities', session.identity.id) ?? session.identity
+  if (uncommitted.all.some((change) => isRevokedBy(change, session, identity.authPolicyId)))
+    throw apiSessionUnknownError()
   if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
@@ -68,9 +70,9 @@ export function requireSameRights(
   if (isPartial(findNewestTotp(uncommitted, session), policy, provenSigners)) throw secondFactorRequiredError()
 }
 
-function isRevokedBy(change: Change, { id, basis, identity }: LiveApiSession): boolean {
+function isRevokedBy(change: Change, { id, basis }: LiveApiSession, authPolicyId: string): boolean {
   if (change.operation === 'delete' && change.id === id) return true
-  return listRevoked(change).some((sessions) => isAmong(sessions, basis, identity.authPolicyId))
+  return listRevoked(change).some((sessions) => isAmong(sessions, basis, authPolicyId))
 }
 
 /** The TOTP state of a session after the last change of it: another session may have verified a factor. */

@@ -5,7 +5,7 @@ import type { WriteContext } from '../../storage/context.ts'
 import { get } from '../../storage/entities/entities.ts'
 import { isMethodAllowed, isSignerAllowed } from '../auth-policies.ts'
 import type { ApiSessions } from './api-sessions.ts'
-import { listRevoked, toSessionBasis } from './session-basis.ts'
+import { isAmong, listRevoked, toSessionBasis } from './session-basis.ts'
 
 /** Runs after the changes of a transaction. */
 export async function revokeApiSessions(apiSessions: ApiSessions, tx: WriteContext): Promise<void> {
@@ -24,18 +24,22 @@ async function revokeOfIdentity(
   if (!before || !after) return
   if (before.authPolicyId === after.authPolicyId && before.externalId === after.externalId) return
   const policy = await get(tx, authPolicies, after.authPolicyId)
+  // Memory does not know them yet.
+  const revocations = tx.uncommitted.all.flatMap(listRevoked)
   const rows = await tx.db
     .selectFrom('api_sessions')
     .select(['id', 'method', 'authenticatorId', 'signerKey', 'caId', 'externalId'])
     .where('identityId', '=', id)
     .execute()
   const lostRows = rows.filter((row) => {
-    const { method, signerId } = toSessionBasis(row)
+    const basis = toSessionBasis(row)
+    const { method, signerId } = basis
     if (row.externalId !== null && row.externalId !== after.externalId) return true
     if (method === null) return false
     const isAllowed = isMethodAllowed(policy, method) && (signerId === null || isSignerAllowed(policy, signerId))
     // Those that were revoked by the earlier policy could not be told any more after a restart.
-    return !isAllowed || apiSessions.isRevoked(row.id)
+    const isRevoked = apiSessions.isRevoked(row.id) || revocations.some((of) => isAmong(of, basis, before.authPolicyId))
+    return !isAllowed || isRevoked
   })
   await apiSessions.revoke(
     tx,
