@@ -1,8 +1,14 @@
 // The application: routes, hooks and the error handler over a controller. It never listens.
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type onSendAsyncHookHandler,
+  type RouteHandlerMethod,
+} from 'fastify'
 import type { Controller } from '../src/controller.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/definitions/schema/bodies.ts'
 import { newId } from '../src/foundation/ids.ts'
@@ -17,12 +23,9 @@ import { type AnyOperation, isConfidential } from './operations/operation.ts'
 import { operations } from './operations/operations.ts'
 import { addBodyParsers, createBodyParsers } from './requests/body-parsers.ts'
 import { bodyTolerance, setResponseHeaders } from './requests/dialects.ts'
-import type { OnSend } from './requests/direct/direct-reply.ts'
-import { DirectRoute, type Handler } from './requests/direct/direct-route.ts'
-import type { ServedReply, ServedRequest } from './requests/exchange.ts'
 import { allowOrigins } from './requests/hooks/allow-origins.ts'
 import { authorize } from './requests/hooks/authorize.ts'
-import { type Check, runInOrder } from './requests/hooks/check.ts'
+import { type Check, findRefusal } from './requests/hooks/check.ts'
 import { checkContentType } from './requests/hooks/check-content-type.ts'
 import { checkHead } from './requests/hooks/check-head.ts'
 import { countResponse } from './requests/hooks/count-response.ts'
@@ -41,7 +44,7 @@ import { RequestTimeouts } from './requests/request-timeout.ts'
 import { readBearerTokens, SocketCertificates } from './requests/requests.ts'
 import { respondIfCurrent } from './responses/entity-tags.ts'
 import { handleError } from './responses/error-handler.ts'
-import { BodyParts, isLarge, PieceStream } from './responses/large-bodies.ts'
+import { BodyParts, isLarge, writePieces } from './responses/large-bodies.ts'
 import { type Response, withWarnings } from './responses/responses.ts'
 
 export interface AppOptions {
@@ -56,14 +59,7 @@ export interface AppOptions {
   /** Serves the files of the console, if the settings name their directory. */
   readonly hasConsole?: boolean
   /** A hook that receives every response before it is sent; tests check responses in it. */
-  readonly onSend?: OnSend
-}
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Serves a request of a listener: directly if it can be, otherwise by Fastify. */
-    serve(request: IncomingMessage, response: ServerResponse): void
-  }
+  readonly onSend?: onSendAsyncHookHandler
 }
 
 /** Builds the application. @throws if a route states neither a permission nor why it needs none */
@@ -113,8 +109,6 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
       done()
     })
   }
-  const identification = identify(controller, options.trustedCaller)
-  app.addHook('onRequest', identification.hook)
   const origins = config['cors.origins']
   const cors = origins.length > 0 ? allowOrigins(origins, servedOperations, paths) : undefined
   if (cors) app.addHook('onRequest', cors.respondToPreflight)
@@ -130,7 +124,11 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     negotiate,
     ignoreUnreadBody,
   ]
-  app.addHook('onRequest', runInOrder(checks))
+  // One hook for both, because each costs more than most checks do.
+  const identifyCaller = identify(controller, options.trustedCaller)
+  app.addHook('onRequest', (request, reply, done) => {
+    identifyCaller(request, (failure) => done(failure ?? findRefusal(checks, request, reply)))
+  })
   // The public contract has an operation that reads the body of a GET request.
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true })
   const bodyParsers = createBodyParsers(app.getDefaultJsonParser('error', 'error'), reauthorize(controller))
@@ -138,23 +136,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
   const timeouts = new RequestTimeouts(config['limits.answerTime'])
-  const directRoute = new DirectRoute({
-    createRequestId,
-    identify: identification,
-    checks,
-    bodyParsers,
-    fail,
-    onSend: options.onSend,
-    afterwards,
-  })
-  for (const operation of servedOperations) register(app, directRoute, controller, timeouts, operation)
-  app.addHook('preClose', (done) => {
-    directRoute.close()
-    done()
-  })
-  app.decorate('serve', (request, response) => {
-    if (!directRoute.serve(request, response)) app.routing(request, response)
-  })
+  for (const operation of servedOperations) register(app, controller, timeouts, operation)
   if (options.hasConsole && config['console.directory'] !== undefined) {
     const { serveConsole } = await import('./console/serve-console.ts')
     await serveConsole(app, config, [controller.directory, controller.backups.folder])
@@ -165,7 +147,6 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
 
 function register(
   app: FastifyInstance,
-  directRoute: DirectRoute,
   controller: Controller,
   timeouts: RequestTimeouts,
   operation: AnyOperation,
@@ -177,7 +158,6 @@ function register(
   for (const { api, listenerApi, path } of listRoutes(operation)) {
     const config = { operation, api, listenerApi }
     app.route({ method, url: path, config, bodyLimit, handler })
-    directRoute.add(method, path, { config, bodyLimit, handle: handler })
   }
 }
 
@@ -218,7 +198,7 @@ function assertAccess({ id, access }: AnyOperation): void {
   if (!isStated) throw new Error(`the operation ${id} states neither a permission nor why it needs none`)
 }
 
-function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation): Handler {
+function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation): RouteHandlerMethod {
   const isPublic = 'public' in operation.access
   const mayBeStored = !isConfidential(operation)
   const hasEnvelope = operation.returns.kind !== 'raw'
@@ -253,7 +233,7 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
   }
 }
 
-function readRequestBody(operation: AnyOperation, request: ServedRequest, tolerance: BodyTolerance): unknown {
+function readRequestBody(operation: AnyOperation, request: FastifyRequest, tolerance: BodyTolerance): unknown {
   const { body } = operation
   if (!body) return undefined
   if (request.body === undefined && body.isRequired) throw bodyRequiredError()
@@ -261,7 +241,7 @@ function readRequestBody(operation: AnyOperation, request: ServedRequest, tolera
 }
 
 /** @param mayBeStored whether a cache, such as that of a browser, may store the response */
-function send(request: ServedRequest, reply: ServedReply, response: Response, mayBeStored: boolean): ServedReply {
+function send(request: FastifyRequest, reply: FastifyReply, response: Response, mayBeStored: boolean): FastifyReply {
   const { status, contentType, body, headers } = response
   if (mayBeStored) {
     const current = respondIfCurrent(request, reply, response)
@@ -284,15 +264,18 @@ function send(request: ServedRequest, reply: ServedReply, response: Response, ma
 }
 
 function sendLarge(
-  request: ServedRequest,
-  reply: ServedReply,
+  request: FastifyRequest,
+  reply: FastifyReply,
   { parts, byteLength }: BodyParts,
   isShared = false,
-): ServedReply {
+): FastifyReply {
   const hold = holdBody(request.raw.socket, isShared ? 0 : byteLength)
   if (!hold) return reply.hijack()
   reply.raw.once('close', hold.release)
-  return reply.header('content-length', byteLength).send(new PieceStream(parts))
+  reply.header('content-length', byteLength).hijack()
+  reply.raw.writeHead(reply.statusCode, reply.getHeaders() as OutgoingHttpHeaders)
+  writePieces(reply.raw, parts)
+  return reply
 }
 
 /** The handler behind hooks that always refuse. */

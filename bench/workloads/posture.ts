@@ -34,6 +34,13 @@ export const postureWorkloads: readonly Workload[] = [
     needs,
     inFlight: 8,
     isFlat: true,
+    traffic: reporting('6.1.0'),
+  },
+  {
+    name: 'POST posture-response (another version, no service changes)',
+    needs,
+    inFlight: 8,
+    isFlat: true,
     traffic: reporting('6.1.0', '6.2.0'),
   },
   {

@@ -164,7 +164,7 @@ function serveRequests(
   const serve: http.RequestListener = (request, response) => {
     noteResponse(response)
     openConnections.beginResponse(response)
-    app.serve(request, response)
+    app.routing(request, response)
   }
   return (request, response) => {
     if (!slowReaders.holdRequest(response)) return

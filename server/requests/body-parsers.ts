@@ -5,7 +5,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { assertBodySize } from '../../src/definitions/schema/body-sizes.ts'
 import { assertExactNumbers } from '../../src/definitions/schema/exact-numbers.ts'
 import { errors } from '../../src/foundation/errors.ts'
-import type { ServedRequest } from './exchange.ts'
 import { GrowingBytes } from './growing-bytes.ts'
 import type { Reauthorize } from './hooks/reauthorize.ts'
 
@@ -19,7 +18,7 @@ export const BODY_TYPES: readonly string[] = ['application/json', ...TEXT_TYPES]
  * Turns the bytes of a body into what the operation reads.
  * @throws why the request is refused
  */
-export type BodyParser = (request: ServedRequest, bytes: Buffer) => unknown
+export type BodyParser = (request: FastifyRequest, bytes: Buffer) => unknown
 
 type JsonParser = ReturnType<FastifyInstance['getDefaultJsonParser']>
 
@@ -83,7 +82,7 @@ function receiveUpTo(
   else message.on('data', add).on('end', end).on('error', finish)
 }
 
-function readJson(parseJson: JsonParser, request: ServedRequest, bytes: Buffer): unknown {
+function readJson(parseJson: JsonParser, request: FastifyRequest, bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   const text = decodeText(bytes)
   const { sizeLimits } = request.state.route.operation ?? {}

@@ -7,18 +7,8 @@ interface Node<V> {
   value: V | undefined
 }
 
-/** A value, and the segments that stand for the parameters of its path, in their order. */
-export interface PathMatch<V> {
-  readonly value: V
-  readonly segments: readonly string[]
-}
-
 /** The longest parameter of a path that is accepted, in characters. */
 export const MAX_PARAMETER_LENGTH = 256
-
-// Needs no decoding.
-const PLAIN_SEGMENT = /^[\w.~-]+$/
-const NO_SEGMENTS: readonly string[] = []
 
 export class PathTree<V> {
   readonly #root: Node<V> = createNode()
@@ -37,25 +27,6 @@ export class PathTree<V> {
     const values: V[] = []
     collectValues(this.#root, splitSegments(path), 0, values)
     return values
-  }
-
-  /** The path that has all segments as they are written; undefined if there is none, or if it takes more to tell. */
-  findExact(path: string): PathMatch<V> | undefined {
-    let node = this.#root
-    let segments: string[] | undefined
-    for (let from = 1; from > 0; ) {
-      const end = path.indexOf('/', from)
-      const segment = end < 0 ? path.slice(from) : path.slice(from, end)
-      const named = node.byName.get(segment)
-      if (named) node = named
-      else if (node.parameter && segment.length <= MAX_PARAMETER_LENGTH && PLAIN_SEGMENT.test(segment)) {
-        node = node.parameter
-        segments ??= []
-        segments.push(segment)
-      } else return undefined
-      from = end + 1
-    }
-    return node.value === undefined ? undefined : { value: node.value, segments: segments ?? NO_SEGMENTS }
   }
 }
 

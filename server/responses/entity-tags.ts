@@ -1,7 +1,8 @@
 // Entity tags (RFC 9110, section 8.8.3): a client that has a response already is told so, instead of receiving it again.
+
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import type { ServedReply, ServedRequest } from '../requests/exchange.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { BodyParts } from './large-bodies.ts'
 import type { Response } from './responses.ts'
 
@@ -15,10 +16,10 @@ const tagsOfBodies = new WeakMap<Buffer, string>()
  * other response: the operation has checked all rights, and the tag depends on every byte.
  */
 export function respondIfCurrent(
-  request: ServedRequest,
-  reply: ServedReply,
+  request: FastifyRequest,
+  reply: FastifyReply,
   { status, body, headers, isShared }: Response,
-): ServedReply | undefined {
+): FastifyReply | undefined {
   const namedTags = request.headers['if-none-match']
   if (status !== 200 || request.method !== 'GET' || (namedTags === undefined && !isShared)) return undefined
   if (body instanceof Readable || headers?.['cache-control'] === 'no-store') return undefined

@@ -1,10 +1,9 @@
 // Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
-import type { FastifyError } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { AggregatedLog } from '../../src/foundation/aggregated-log.ts'
 import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../../src/foundation/errors.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import { toDialectStatus } from '../requests/dialects.ts'
-import type { ServedReply, ServedRequest } from '../requests/exchange.ts'
 import { CONTENT_HEADERS, ENVELOPE_VERSIONS } from './responses.ts'
 
 interface Logs {
@@ -14,7 +13,7 @@ interface Logs {
 
 /** The error handler of the server. */
 export function handleError({ log, aggregatedLog }: Logs) {
-  return (thrown: FastifyError | Error, request: ServedRequest, reply: ServedReply): void => {
+  return (thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void => {
     const error = toControllerError(thrown)
     logError({ log, aggregatedLog }, error, thrown, request)
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
@@ -67,7 +66,12 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
 }
 
 /** While the controller is unavailable, every request fails for the same reason. */
-function logError({ log, aggregatedLog }: Logs, error: ControllerError, thrown: unknown, request: ServedRequest): void {
+function logError(
+  { log, aggregatedLog }: Logs,
+  error: ControllerError,
+  thrown: unknown,
+  request: FastifyRequest,
+): void {
   const fields = { requestId: request.id, method: request.method, path: request.url.split('?')[0], code: error.code }
   const failure = { ...fields, err: error.cause ?? thrown }
   if (error.status === 503) aggregatedLog.error(error.code, failure, 'a request failed')

@@ -1,6 +1,5 @@
 // Large response bodies, handed over piece by piece as the client takes them.
-import type { ServerResponse } from 'node:http'
-import { finished, Readable } from 'node:stream'
+import type { Writable } from 'node:stream'
 
 // A body that is written at once is copied as a whole when it is encrypted, once for each client that does not read.
 const MAX_BYTES_AT_ONCE = 64 * 1024
@@ -35,41 +34,34 @@ export function toBody(parts: readonly Buffer[]): Buffer | BodyParts {
   return byteLength > MAX_BYTES_AT_ONCE ? new BodyParts(parts, byteLength) : Buffer.concat(parts, byteLength)
 }
 
-/** A body as a stream of pieces, or written to a response by itself. */
-export class PieceStream extends Readable {
+/**
+ * Writes parts to a response, and ends it. Each piece takes the buffer of the one before it, which the client has taken by then: a
+ * stream takes a new one for each, which costs four times as much, and the memory of those grows until the garbage collector runs.
+ */
+export function writePieces(response: Writable, parts: readonly Buffer[]): void {
+  const source = new PieceSource(parts)
+  const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
+  const writeNext = (error?: Error | null) => {
+    if (error) return
+    const piece = source.fill(buffer)
+    if (piece.length > 0) response.write(piece, writeNext)
+    else response.end()
+  }
+  writeNext()
+}
+
+/** Parts as pieces of any size. */
+class PieceSource {
   readonly #parts: readonly Buffer[]
   #part = 0
   #offset = 0
 
   constructor(parts: readonly Buffer[]) {
-    super({ highWaterMark: PIECE_BYTES })
     this.#parts = parts
   }
 
-  override _read(): void {
-    const piece = this.#fill(Buffer.allocUnsafeSlow(PIECE_BYTES))
-    this.push(piece.length > 0 ? piece : null)
-  }
-
-  /**
-   * Writes all of it to a response. Each piece takes the buffer of the one before it, which the client has taken by then: a stream
-   * takes a new one for each, and the memory of those grows until the garbage collector runs.
-   * @param callback called once the response has ended, or cannot be sent
-   */
-  writeTo(response: ServerResponse, callback: () => void): void {
-    finished(response, callback)
-    const buffer = Buffer.allocUnsafeSlow(PIECE_BYTES)
-    const writeNext = (error?: Error | null) => {
-      if (error) return
-      const piece = this.#fill(buffer)
-      if (piece.length > 0) response.write(piece, writeNext)
-      else response.end()
-    }
-    writeNext()
-  }
-
   /** Copies the bytes that come next into a buffer. Returns the filled part of it, which is empty at the end. */
-  #fill(buffer: Buffer): Buffer {
+  fill(buffer: Buffer): Buffer {
     let filled = 0
     while (filled < buffer.length) {
       const part = this.#parts[this.#part]

@@ -1,10 +1,10 @@
 // Large response bodies: whole for each client, however slowly it reads, in the memory of one piece.
-import type { ServerResponse } from 'node:http'
 import { Writable } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { defineOperation } from '../../server/operations/operation.ts'
 import { operations } from '../../server/operations/operations.ts'
-import { PieceStream, toBody } from '../../server/responses/large-bodies.ts'
+import { toBody, writePieces } from '../../server/responses/large-bodies.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
@@ -117,9 +117,8 @@ describe('a large body of parts', () => {
       },
     })
 
-    await new Promise<void>((resolve) => {
-      new PieceStream(makeParts('a')).writeTo(response as unknown as ServerResponse, resolve)
-    })
+    writePieces(response, makeParts('a'))
+    await finished(response)
 
     expect(text === expectedText('a')).toBe(true)
     expect([...memory].map(({ byteLength }) => byteLength)).toEqual([16 * 1024])

@@ -1,8 +1,8 @@
-// Headers that keep responses from caches and from being taken for another type of content, on both routes of the server.
+// Headers that keep responses from caches and from being taken for another type of content.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
-import { BothRoutes, type Sent } from '../world/both-routes.ts'
 import { CLIENT, FABRIC, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { KeptConnection, type Sent } from '../world/kept-connection.ts'
 import { People } from '../world/people.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
 
@@ -11,20 +11,20 @@ const ORIGIN = 'https://console.example.com'
 let world: TestController
 let people: People
 let at: { url: string; rootPem: string }
-let routes: BothRoutes
+let connection: KeptConnection
 
 beforeAll(async () => {
   world = await testController({ settings: { 'cors.origins': [ORIGIN] } })
   people = await People.in(world)
   at = await world.listen()
-  routes = new BothRoutes(at)
+  connection = new KeptConnection(at)
 })
 afterAll(async () => {
-  routes.close()
+  connection.close()
   await world.close()
 })
 
-/** A request of an administrator, in the form that either route serves. */
+/** A request of an administrator. */
 const asAdministrator = (method: string, path: string, body?: object): Sent => ({
   method,
   path,
@@ -46,29 +46,27 @@ describe('a response says that its content has no other type', () => {
     ['about another method', { method: 'PUT', path: `${MANAGEMENT}/version` }, 405],
   ] as const)('%s', async (_what, request, status) => {
     const { method, path } = request
-    const response = await routes.expectSame(
-      asAdministrator(method, path, 'body' in request ? request.body : undefined),
-    )
+    const response = await connection.send(asAdministrator(method, path, 'body' in request ? request.body : undefined))
 
     expect(response).toMatchObject({ status, headers: NOSNIFF })
   })
 
   it('to a request without a session', async () => {
-    const response = await routes.expectSame({ method: 'GET', path: `${MANAGEMENT}/services` })
+    const response = await connection.send({ method: 'GET', path: `${MANAGEMENT}/services` })
 
     expect(response).toMatchObject({ status: 401, headers: NOSNIFF })
   })
 
   it('to a client that has the response already', async () => {
     const headers = { 'net-session': people.token, 'if-none-match': '*' }
-    const response = await routes.expectSame({ method: 'GET', path: `${CLIENT}/services`, headers })
+    const response = await connection.send({ method: 'GET', path: `${CLIENT}/services`, headers })
 
     expect(response).toMatchObject({ status: 304, headers: NOSNIFF })
   })
 
   it('to a path that cannot be decoded, and to a preflight', async () => {
-    const undecodable = await routes.send({ method: 'GET', path: '/%zz' })
-    const preflight = await routes.send({
+    const undecodable = await connection.send({ method: 'GET', path: '/%zz' })
+    const preflight = await connection.send({
       method: 'OPTIONS',
       path: `${MANAGEMENT}/services`,
       headers: { origin: ORIGIN, 'access-control-request-method': 'GET' },
@@ -99,9 +97,9 @@ describe('no cache may store a response', () => {
     ['with transit routers, which show their enrollments', `${MANAGEMENT}/transit-routers`],
     ['with all identities in a stream', `${MANAGEMENT}/identities?limit=-1`],
   ])('%s', async (_what, path) => {
-    const plain = await routes.expectSame(asAdministrator('GET', path))
+    const plain = await connection.send(asAdministrator('GET', path))
     const { headers } = asAdministrator('GET', path)
-    const tagged = await routes.send({ method: 'GET', path, headers: { ...headers, 'if-none-match': '*' } })
+    const tagged = await connection.send({ method: 'GET', path, headers: { ...headers, 'if-none-match': '*' } })
 
     expect(plain).toMatchObject({ status: 200, headers: NO_STORE })
     // Whole, because a client can have no copy of it.
@@ -153,7 +151,7 @@ describe('no cache may store a response', () => {
 })
 
 it('a response without secrets may be stored', async () => {
-  const { status, headers } = await routes.expectSame(asAdministrator('GET', `${MANAGEMENT}/services`))
+  const { status, headers } = await connection.send(asAdministrator('GET', `${MANAGEMENT}/services`))
 
   expect(status).toBe(200)
   expect(headers).not.toHaveProperty('cache-control')

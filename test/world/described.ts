@@ -1,11 +1,12 @@
 // Checks every response of the controllers under test against the OpenAPI documents and the public contract: a test that
 // receives one that contradicts them fails.
+
 import { Readable } from 'node:stream'
 import { gunzipSync } from 'node:zlib'
 import type { Ajv, ValidateFunction } from 'ajv'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { buildOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations as registered } from '../../server/operations/operations.ts'
-import type { ServedReply, ServedRequest } from '../../server/requests/exchange.ts'
 import { isServed } from '../../server/requests/requests.ts'
 import { createSchemaCompiler } from '../../src/definitions/schema/validate.ts'
 import type { Api } from '../../src/settings/config.ts'
@@ -31,7 +32,7 @@ export function takeContradictions(): string[] {
 }
 
 /** Looks at a response before it is sent; the hook of applications under test. */
-export async function checkResponse(request: ServedRequest, reply: ServedReply, payload: unknown): Promise<unknown> {
+export async function checkResponse(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
   if (reply.statusCode >= 500) {
     recordFault(`${request.method} ${request.url} returned ${reply.statusCode}: ${String(payload).slice(0, 600)}`)
   }
@@ -43,7 +44,7 @@ export async function checkResponse(request: ServedRequest, reply: ServedReply, 
 }
 
 /** Whether a document says something of the response: not of operations that tests make up, and not of APIs that a listener lacks. */
-function isDescribed({ raw, state }: ServedRequest): boolean {
+function isDescribed({ raw, state }: FastifyRequest): boolean {
   const { operation, api } = state?.route ?? {}
   return (
     operation !== undefined && api !== undefined && isServed(raw, api) && documentOf(api).operations.has(operation.id)
@@ -63,7 +64,7 @@ function observed(stream: Readable, look: (bytes: Buffer) => void): Readable {
   return Readable.from(pass(), { objectMode: false })
 }
 
-function noteContradictions(request: ServedRequest, reply: ServedReply, bytes: Buffer): void {
+function noteContradictions(request: FastifyRequest, reply: FastifyReply, bytes: Buffer): void {
   const text = (reply.getHeader('content-encoding') === 'gzip' ? gunzipSync(bytes) : bytes).toString()
   const { operation, api } = request.state?.route ?? {}
   const contentType = String(reply.getHeader('content-type'))

@@ -1,10 +1,10 @@
 // Allows the scripts of other origins to call the APIs (CORS, section 3.2 of the Fetch standard), for the origins in the settings.
 
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { DRY_RUN_HEADER } from '../../operations/dry-run.ts'
 import type { AnyOperation } from '../../operations/operation.ts'
 import { CONTENT_HEADERS } from '../../responses/responses.ts'
 import { SESSION_HEADERS } from '../dialects.ts'
-import type { ServedReply, ServedRequest } from '../exchange.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
 import type { Check } from './check.ts'
@@ -44,13 +44,13 @@ export function allowOrigins(origins: readonly string[], operations: readonly An
     'access-control-allow-headers': [...requestHeaders].join(', '),
     'access-control-max-age': String(MAX_AGE_SECONDS),
   }
-  const findMethods = (request: ServedRequest): string | undefined => {
+  const findMethods = (request: FastifyRequest): string | undefined => {
     const entry = paths.find(request.url)
     const isFound = entry !== undefined && [...entry.apis].some((api) => isServed(request.raw, api))
     return isFound ? [...entry.methods].join(', ') : undefined
   }
 
-  const isAllowed = ({ headers: { origin } }: ServedRequest) => origin !== undefined && allowedOrigins.has(origin)
+  const isAllowed = ({ headers: { origin } }: FastifyRequest) => origin !== undefined && allowedOrigins.has(origin)
 
   const check: Check = (request, reply) => {
     // Also if the origin is not allowed: a cache must not serve the response to one that is.
@@ -67,7 +67,7 @@ export function allowOrigins(origins: readonly string[], operations: readonly An
     /** Sets the headers that let scripts of allowed origins read the response. */
     check,
     /** The hook that responds to preflights, before any check. */
-    respondToPreflight(request: ServedRequest, reply: ServedReply, done: () => void): void {
+    respondToPreflight(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
       const methods = isPreflight(request) && isAllowed(request) ? findMethods(request) : undefined
       if (methods === undefined) {
         done()
@@ -82,6 +82,6 @@ export function allowOrigins(origins: readonly string[], operations: readonly An
   }
 }
 
-function isPreflight({ method, headers }: ServedRequest): boolean {
+function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 }

@@ -1,4 +1,5 @@
 // Refuses callers without the permission before the body is read, so that they do not learn whether it is valid.
+import type { FastifyRequest } from 'fastify'
 import {
   apiSessionUnknownError,
   permissionDeniedError,
@@ -6,10 +7,9 @@ import {
 } from '../../../src/authentication/sessions/callers.ts'
 import { type ControllerError, errors } from '../../../src/foundation/errors.ts'
 import { readSessionHeader } from '../dialects.ts'
-import type { ServedRequest } from '../exchange.ts'
 
 /** Returns why the caller may not call the operation, or undefined. */
-export function authorize(request: ServedRequest): ControllerError | undefined {
+export function authorize(request: FastifyRequest): ControllerError | undefined {
   const { operation } = request.state.route
   if (!operation || 'public' in operation.access) return undefined
   const { access } = operation

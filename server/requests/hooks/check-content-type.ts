@@ -1,17 +1,17 @@
 // Refuses bodies that the operation cannot read, by their headers, before the body is read.
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { errors } from '../../../src/foundation/errors.ts'
 import type { AnyOperation } from '../../operations/operation.ts'
 import { BODY_TYPES } from '../body-parsers.ts'
-import type { ServedReply, ServedRequest } from '../exchange.ts'
 
 /** Refuses with 415 a content type that the operation does not take, and every content coding. */
-export function checkContentType(request: ServedRequest, reply: ServedReply): Error | undefined {
+export function checkContentType(request: FastifyRequest, reply: FastifyReply): Error | undefined {
   const { operation } = request.state.route
   if (!operation || (operation.method === 'GET' && !operation.body) || !hasContent(request)) return undefined
   return refuseCoding(request, reply) ?? refuseType(request, operation)
 }
 
-function refuseCoding({ headers }: ServedRequest, reply: ServedReply): Error | undefined {
+function refuseCoding({ headers }: FastifyRequest, reply: FastifyReply): Error | undefined {
   const coding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   if (coding === 'identity') return undefined
   reply.header('accept-encoding', 'identity')
@@ -19,7 +19,7 @@ function refuseCoding({ headers }: ServedRequest, reply: ServedReply): Error | u
   return errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Encoding', reason, value: coding })
 }
 
-function refuseType({ headers }: ServedRequest, { body }: AnyOperation): Error | undefined {
+function refuseType({ headers }: FastifyRequest, { body }: AnyOperation): Error | undefined {
   // A body that an operation does not look at only has to be one that can be read.
   const types = body?.contentTypes ?? BODY_TYPES
   const [type = ''] = (headers['content-type'] ?? '').split(';')
@@ -28,6 +28,6 @@ function refuseType({ headers }: ServedRequest, { body }: AnyOperation): Error |
   return errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason, value: type })
 }
 
-function hasContent({ headers }: ServedRequest): boolean {
+function hasContent({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }

@@ -1,57 +1,39 @@
 // Determines the caller and the dialect of a request, before any other check.
-import type { IncomingMessage } from 'node:http'
-import type { FastifyContextConfig, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { callerFromApiSession } from '../../../src/authentication/sessions/callers.ts'
 import type { LiveApiSession } from '../../../src/authentication/sessions/live-api-sessions.ts'
 import type { Controller } from '../../../src/controller.ts'
 import type { Caller } from '../../../src/storage/context.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
 import { readSessionHeader } from '../dialects.ts'
-import { getListener, type RequestState, readBearerTokens } from '../requests.ts'
+import { getListener, readBearerTokens } from '../requests.ts'
 
-export interface Identify {
-  /** The state of a request from what is in memory; undefined if tokens of external signers have to be verified first. */
-  fromMemory(message: IncomingMessage, route: FastifyContextConfig): RequestState | undefined
-  /** The hook of Fastify: also verifies tokens. */
-  hook(request: FastifyRequest, reply: unknown, done: (error?: Error) => void): void
-}
+/** Sets the state of a request, and then calls back: at once, unless tokens of external signers have to be verified. */
+type Identify = (request: FastifyRequest, done: (failure?: Error) => void) => void
 
 /** @param trusted the caller of an in-process transport, which no header can claim to be */
 export function identify(controller: Controller, trusted: Caller | undefined): Identify {
   const { auth, clock } = controller
-
-  const identifyFromMemory = (message: IncomingMessage, route: FastifyContextConfig) => {
-    const { dialect = getListener(message)?.dialect ?? 'native', token } = readSessionHeader(message.headers)
+  return (request, done) => {
+    const { raw, routeOptions } = request
+    const { dialect = getListener(raw)?.dialect ?? 'native', token } = readSessionHeader(raw.headers)
     const now = clock.now()
     const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, now)
     const caller = trusted ?? callerFromApiSession(auth, session, NO_TOKENS, now)
-    const state: RequestState = { route, dialect, caller, query: NO_PARAMETERS, contentType: 'application/json' }
-    const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(message) : NO_TOKENS
-    return { state, session, bearerTokens }
-  }
-
-  return {
-    fromMemory(message, route) {
-      const { state, bearerTokens } = identifyFromMemory(message, route)
-      return bearerTokens.length === 0 ? state : undefined
-    },
-
-    // Synchronous unless a token is to be verified: the rest is in memory, and every request passes through it.
-    hook(request, _reply, done) {
-      const { state, session, bearerTokens } = identifyFromMemory(request.raw, request.routeOptions.config)
-      request.state = state
-      if (!session || bearerTokens.length === 0) {
-        done()
-        return
-      }
-      verifyTokens(controller, request, bearerTokens)
-        .then((externalTokens) => {
-          // The session may have ended meanwhile.
-          const current = auth.apiSessions.get(session.id)
-          request.state.caller = callerFromApiSession(auth, current, externalTokens, clock.now())
-        })
-        .then(() => done(), done)
-    },
+    const route = routeOptions.config
+    request.state = { route, dialect, caller, query: NO_PARAMETERS, contentType: 'application/json' }
+    const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(raw) : NO_TOKENS
+    if (!session || bearerTokens.length === 0) {
+      done()
+      return
+    }
+    verifyTokens(controller, request, bearerTokens)
+      .then((externalTokens) => {
+        // The session may have ended meanwhile.
+        const current = auth.apiSessions.get(session.id)
+        request.state.caller = callerFromApiSession(auth, current, externalTokens, clock.now())
+      })
+      .then(() => done(), done)
   }
 }
 

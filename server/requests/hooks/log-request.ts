@@ -1,9 +1,9 @@
 // Writes a log line for each request, after its response was sent, if the settings ask for it.
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Log } from '../../../src/foundation/log.ts'
-import type { ServedReply, ServedRequest } from '../exchange.ts'
 
 export function logRequest(log: Log) {
-  return (request: ServedRequest, reply: ServedReply): void => {
+  return (request: FastifyRequest, reply: FastifyReply): void => {
     const caller = request.state?.caller
     log.info(
       {

@@ -1,14 +1,14 @@
 // Negotiates the content type and reads the query parameters, before the body is read.
+import type { FastifyRequest } from 'fastify'
 import { errors } from '../../../src/foundation/errors.ts'
 import { listContentTypes } from '../../operations/operation.ts'
-import type { ServedRequest } from '../exchange.ts'
 import { parseQueryOf, readQuery } from '../query.ts'
 
 /**
  * Chooses the content type of the response, and reads the parameters.
  * @throws NOT_ACCEPTABLE if the caller accepts no possible content type, COULD_NOT_VALIDATE if a parameter is invalid
  */
-export function negotiate(request: ServedRequest): undefined {
+export function negotiate(request: FastifyRequest): undefined {
   const { operation } = request.state.route
   if (!operation) return
   const types = listContentTypes(operation)

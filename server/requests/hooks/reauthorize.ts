@@ -1,12 +1,12 @@
 // Authorizes a request again after its body has arrived, because the caller may have lost its rights meanwhile.
+import type { FastifyRequest } from 'fastify'
 import { callerFromApiSession } from '../../../src/authentication/sessions/callers.ts'
 import type { Controller } from '../../../src/controller.ts'
 import type { ControllerError } from '../../../src/foundation/errors.ts'
-import type { ServedRequest } from '../exchange.ts'
 import { authorize } from './authorize.ts'
 
 /** Returns why a request is refused now, or undefined. Also updates the caller of the request. */
-export type Reauthorize = (request: ServedRequest) => ControllerError | undefined
+export type Reauthorize = (request: FastifyRequest) => ControllerError | undefined
 
 export function reauthorize({ auth, clock }: Controller): Reauthorize {
   return (request) => {

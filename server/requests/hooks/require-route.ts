@@ -1,6 +1,6 @@
 // Refuses requests without an operation: 404 if the listener has no such path, 405 if the path has no such method.
+import type { FastifyRequest } from 'fastify'
 import { type ControllerError, errors } from '../../../src/foundation/errors.ts'
-import type { ServedRequest } from '../exchange.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
 import type { Check } from './check.ts'
@@ -24,6 +24,6 @@ export function requireRoute(paths: PathTable): Check {
   }
 }
 
-function notFound(request: ServedRequest): ControllerError {
+function notFound(request: FastifyRequest): ControllerError {
   return errors.NOT_FOUND({ message: `there is no path ${request.url.split('?')[0]}` })
 }

@@ -1,9 +1,9 @@
 // Sheds load when the event loop lags: anonymous requests first, administrators never.
 
+import type { FastifyRequest } from 'fastify'
 import { errors } from '../../../src/foundation/errors.ts'
 import type { Caller } from '../../../src/storage/context.ts'
 import type { Load } from '../../listeners/load.ts'
-import type { ServedRequest } from '../exchange.ts'
 import type { Check } from './check.ts'
 
 const RETRY_AFTER_SECONDS = 2
@@ -21,7 +21,7 @@ export function shedLoad(load: Load, maxDelayMs: number): Check {
 }
 
 /** A probe that is refused would have a busy controller restarted, and metrics are what shows the cause. */
-function isMonitoring({ state }: ServedRequest): boolean {
+function isMonitoring({ state }: FastifyRequest): boolean {
   const { listenerApi } = state.route
   return listenerApi === 'health' || listenerApi === 'metrics'
 }
