@@ -57,8 +57,10 @@ interface RootReceiptTable {
 /** A change that revoked API sessions whose rows are not all deleted yet; see `authentication/sessions/api-sessions.ts`. */
 interface ApiSessionRevocationTable {
   id: string
-  /** JSON: which sessions; of them those whose ids are less than this one. */
+  /** JSON: which sessions, of those that there were. */
   sessions: string
+  /** The number of the newest session that there was. */
+  newest: number
 }
 
 /** What the machines of an identity reported; see `access/posture/reported-posture.ts`. */

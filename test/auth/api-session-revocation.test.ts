@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ApiSessionIdentity } from '../../src/authentication/sessions/live-api-sessions.ts'
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
+import { newId } from '../../src/foundation/ids.ts'
 import { get } from '../../src/storage/entities/entities.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { authorityFile, type Endpoint, json, openEndpoint } from '../world/endpoints.ts'
@@ -333,6 +334,25 @@ describe('thousands of sessions that a change revokes', () => {
     const { authPolicyId, tokens, identityIds } = await crowd()
     await forbidAndMove(authPolicyId, identityIds, 'forbid first')
     expect(countAlive(tokens)).toBe(0)
+    await world.stop()
+    world = await testController({ directory: world.directory, clock: world.clock })
+
+    expect(countAlive(tokens)).toBe(0)
+  }, 60_000)
+
+  it('stay revoked after a restart also if their ids are of a later time, because the clock was set back since', async () => {
+    const { authPolicyId, identityIds } = await crowd()
+    const { apiSessions } = world.controller.auth
+    const tokens: string[] = []
+    await world.system.write(async (tx) => {
+      const identity = (await get(tx, identities, identityIds[0] ?? '')) as unknown as ApiSessionIdentity
+      const session = { identity, authenticatorId: 'a', ipAddress: '', configTypes: [] }
+      const id = `7ZZZ${newId().slice(4)}`
+      await apiSessions.insert(tx, session, { id, method: 'password', audit: 'none' })
+      tokens.push(apiSessions.deriveToken(id))
+    })
+    expect(countAlive(tokens)).toBe(1)
+    await allow(authPolicyId, { updb: { allowed: false } })
     await world.stop()
     world = await testController({ directory: world.directory, clock: world.clock })
 

@@ -141,8 +141,7 @@ export class ApiSessions implements DerivedRows {
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
         if (lastActivityAt + this.#timeout <= now) continue
         const { basis, identity } = session
-        // A session that began after a change has a greater id than the change.
-        if (revocations.some(({ id, of }) => session.id < id && isAmong(of, basis, identity.authPolicyId))) {
+        if (revocations.some(({ newest, of }) => row.n <= newest && isAmong(of, basis, identity.authPolicyId))) {
           revokedIds.add(session.id)
           continue
         }
@@ -366,7 +365,10 @@ export class ApiSessions implements DerivedRows {
    * `deleteRevoked` deletes them.
    */
   async revokeMany(tx: WriteContext, sessions: RevokedSessions): Promise<void> {
-    const revocation = { id: newId(), sessions: JSON.stringify(sessions) }
+    // By number, because ids are times: one that was made before the clock was set back seems to be of a later session.
+    const newest = tx.db.selectFrom('api_sessions').select('n').orderBy('n', 'desc').limit(1)
+    const { n } = (await newest.executeTakeFirst()) ?? { n: 0 }
+    const revocation = { id: newId(), sessions: JSON.stringify(sessions), newest: n }
     await tx.db.insertInto('api_session_revocations').values(revocation).execute()
     const firstIds = this.#listIdsAmong(sessions, tx.uncommitted.all).slice(0, BATCH)
     if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
@@ -606,9 +608,15 @@ function findServiceSessions(db: Kysely<Database>, apiSessionIds: readonly strin
     .execute()
 }
 
-async function queryRevocations(db: Kysely<Database>): Promise<{ id: string; of: RevokedSessions }[]> {
+interface StoredRevocation {
+  readonly id: string
+  readonly newest: number
+  readonly of: RevokedSessions
+}
+
+async function queryRevocations(db: Kysely<Database>): Promise<StoredRevocation[]> {
   const rows = await db.selectFrom('api_session_revocations').selectAll().execute()
-  return rows.map(({ id, sessions }) => ({ id, of: JSON.parse(sessions) as RevokedSessions }))
+  return rows.map(({ id, newest, sessions }) => ({ id, newest, of: JSON.parse(sessions) as RevokedSessions }))
 }
 
 function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {

@@ -475,6 +475,7 @@ async function revocationTable(db: Kysely<unknown>): Promise<void> {
     .createTable('api_session_revocations')
     .addColumn('id', 'text', (column) => column.primaryKey())
     .addColumn('sessions', 'text', (column) => column.notNull())
+    .addColumn('newest', 'integer', (column) => column.notNull())
     .modifyEnd(sql`strict, without rowid`)
     .execute()
 }
