@@ -258,6 +258,9 @@ describe('a certificate that enrolls by itself', () => {
 
   it.each([
     ['control characters', '[requestedName]', 'CN=press', { name: 'press\u001b[2J' }],
+    ['a mark that reverses text', '[requestedName]', 'CN=press', { name: 'press\u202enimda' }],
+    ['a mark that reverses text in its common name', '[commonName]', 'CN=press\u2067nimda', undefined],
+    ['a line separator', '[requestedName]', 'CN=press', { name: 'press\u2028admin' }],
     ['control characters in its common name', '[caName] [commonName]', 'CN=press\u009b2J', undefined],
     ['a common name of more than 200 characters', '[commonName]', `CN=${'x'.repeat(201)}`, { name: 'press' }],
   ])('is refused with %s, if its name would have them', async (_what, identityNameFormat, subject, body) => {

@@ -18,7 +18,8 @@ export interface NameParts {
 
 /** The greatest length of a text that a client chooses, and no administrator reads before it becomes a name. */
 export const MAX_CHOSEN_LENGTH = 200
-const CONTROL = /\p{Control}/u
+// With what ends a line, and what changes the direction of text: a name could show as that of another identity.
+const CONTROL = /[\p{Control}\u2028-\u202e\u2066-\u2069]/u
 
 const SYMBOL = /\[(caName|caId|commonName|requestedName|identityId)\]/g
 
