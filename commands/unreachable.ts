@@ -17,8 +17,11 @@ export async function describeUnreachable(error: UnreachableError, attempt: Atte
 const ADDRESS_HINT =
   'use the address that "controller serve" prints, such as https://HOST:1280, and not that of a router'
 
+/** The commands about the identity that is signed in, which a data directory does not have. */
+const ABOUT_CALLER = /^(whoami|access|passwd|mfa|current-identity|current-api-session)( |$)/
+
 function describeNoConnection(error: UnreachableError, { command, argv }: Attempt): Failure {
-  const directory = findLocalDirectory(error.url)
+  const directory = ABOUT_CALLER.test(command) ? undefined : findLocalDirectory(error.url)
   const hint =
     directory === undefined
       ? 'start it with controller serve, or use --controller with another URL'

@@ -145,6 +145,16 @@ describe('a controller that cannot be reached', () => {
     expect(nowhere.stderr).not.toContain('--offline')
   })
 
+  it.each(['whoami', 'access', 'mfa status', 'current-identity get'])(
+    'does not suggest --offline for %s, because a data directory has no current identity',
+    async (command) => {
+      const { code, stderr } = await controller([...command.split(' '), '--profile', 'test'], home)
+
+      expect(code).toBe(8)
+      expect(stderr).toContain('Try: start it with controller serve')
+    },
+  )
+
   it('has its directory found by the profile, as the commands on a database find it', async () => {
     const { code, stdout } = await controller(['identity', 'list', '--offline', '-o', 'name'], home)
 
