@@ -1,5 +1,5 @@
 // Signs in by identity files: again if the session of a profile has ended, and for one command by that of the environment.
-import { createHttpTransport } from '../../src/client/http-transport.ts'
+import { createHttpTransport, UnreachableError } from '../../src/client/http-transport.ts'
 import { collectReply, type Reply, type Request, type Stream, type Transport } from '../../src/client/transport.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
 import { explainFailedSignIn } from '../login-failures.ts'
@@ -39,12 +39,14 @@ function isSessionUnknown(target: string, reply: Reply): boolean {
 }
 
 /** A transport whose requests are of a session of its own, which ends when it closes, if the environment names an identity file. */
-export function withOwnSession(transport: Transport, profile: Profile): Transport {
+export function withOwnSession(named: Transport, profile: Profile): Transport {
   const { identityFile } = profile
+  const nameRoot = (plain: Transport) => withNamedRoot(plain, process.env)
+  const transport = nameRoot(named)
   if (identityFile === undefined) return transport
   let token: Promise<string> | undefined
   const stream = async (request: Request): Promise<Stream> => {
-    token ??= signInByFile(profile, identityFile, ['--identity', identityFile])
+    token ??= signInByFile(profile, identityFile, ['--identity', identityFile], nameRoot)
     return transport.stream({ ...request, headers: { ...request.headers, 'net-session': await token } })
   }
   return {
@@ -67,12 +69,17 @@ async function renewSession(name: string, profile: Profile, identityFile: string
 }
 
 /** @param login the arguments of a login, which presents second factors */
-async function signInByFile(profile: Profile, identityFile: string, login: readonly string[]): Promise<string> {
+async function signInByFile(
+  profile: Profile,
+  identityFile: string,
+  login: readonly string[],
+  wrap = (plain: Transport) => plain,
+): Promise<string> {
   const { url, rootPem } = profile
   const { clientCertificate } = readIdentityFile(identityFile)
   const secondFile = findSecondFactorFile(profile)
   const jwt = secondFile === undefined ? undefined : await readExternalJwt(secondFile)
-  const transport = createHttpTransport({ url, rootPem, clientCertificate, headers: toBearerHeaders(jwt) })
+  const transport = wrap(createHttpTransport({ url, rootPem, clientCertificate, headers: toBearerHeaders(jwt) }))
   try {
     const session = await requestApiSession(transport, { method: 'cert', identityFile, clientCertificate })
     if ((session.authQueries ?? []).length === 0) return session.token
@@ -83,5 +90,21 @@ async function signInByFile(profile: Profile, identityFile: string, login: reado
     throw await explainFailedSignIn(error, { method: 'cert', identityFile, clientCertificate }, url)
   } finally {
     await transport.close()
+  }
+}
+
+/** The transport to a controller that the variables name; if the root is not that of the controller, the error names the variable. */
+function withNamedRoot(transport: Transport, env: NodeJS.ProcessEnv): Transport {
+  if (!env.CONTROLLER_ROOT_FILE) return transport
+  const explain = (error: unknown): never => {
+    if (!(error instanceof UnreachableError && error.isUntrusted)) throw error
+    throw new CommandError(EXIT.failed, 'UNTRUSTED', `${error.message} in CONTROLLER_ROOT_FILE`, {
+      hint: 'set CONTROLLER_ROOT_FILE to the root certificate of that controller: pki/root.crt in its data directory',
+    })
+  }
+  return {
+    ...transport,
+    stream: (request) => transport.stream(request).catch(explain),
+    send: (request) => transport.send(request).catch(explain),
   }
 }

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { makeAuthority } from '../world/authorities.ts'
 import { cleanEnvironment, controller } from '../world/binary.ts'
 import { CLIENT } from '../world/controller.ts'
 import { type EnrolledFile, enrolledFile, type ReachableController, reachableController } from '../world/enrollments.ts'
@@ -16,6 +17,7 @@ let network: ReachableController
 let person: SignedIn
 let device: EnrolledFile
 let rootFile: string
+let otherRootFile: string
 let passwordFile: string
 
 beforeAll(async () => {
@@ -26,6 +28,8 @@ beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'environment-'))
   rootFile = join(folder, 'root.pem')
   writeFileSync(rootFile, network.rootPem)
+  otherRootFile = join(folder, 'other.pem')
+  writeFileSync(otherRootFile, (await makeAuthority()).pem)
   passwordFile = join(folder, 'password')
   writeFileSync(passwordFile, `${PASSWORD}\n`)
 })
@@ -135,6 +139,18 @@ describe('variables that do not go together, or cannot be used', () => {
       () => ({ ...byToken(person), CONTROLLER_URL: 'http://x' }),
       2,
       /^CONTROLLER_URL: http:\/\/x is not the URL of a controller/,
+    ],
+    [
+      'a root file of another controller, beside a token',
+      () => ({ ...byToken(person), CONTROLLER_ROOT_FILE: otherRootFile }),
+      1,
+      /^https:\S+ cannot be reached: .* root in CONTROLLER_ROOT_FILE\nTry: set CONTROLLER_ROOT_FILE to /,
+    ],
+    [
+      'a root file of another controller, beside an identity file',
+      () => ({ CONTROLLER_IDENTITY_FILE: device.file, CONTROLLER_ROOT_FILE: otherRootFile }),
+      1,
+      /^https:\S+ cannot be reached: .* root in CONTROLLER_ROOT_FILE\nTry: set CONTROLLER_ROOT_FILE to /,
     ],
     [
       'a root file that is missing',
