@@ -58,7 +58,7 @@ describe('controller doctor', () => {
     const again = await cli('doctor', ...offline)
 
     expect(reported.stdout).toContain(`✗ files: ${tokenKey}\n    other accounts have rights to this file`)
-    expect(reported.stdout).toContain('controller doctor --fix')
+    expect(reported.stdout).toContain(`controller doctor --offline --data-dir ${directory} --fix`)
     expect([reported.code, modeAfterReport]).toEqual([3, '644'])
     expect(fixed.stdout).toContain(`fixed files: ${tokenKey}\n    other accounts had rights to it, and have none now`)
     expect(fixed.stdout).toMatch(/^✓ files: /m)

@@ -19,6 +19,8 @@ import { type Diagnosis, type Fix, quoteWord } from './diagnosis.ts'
 export interface Machine {
   /** The data directory. */
   readonly directory: string
+  /** Whether a controller runs on it; otherwise the check is an offline command. */
+  readonly isServed: boolean
   readonly config: Config
   readonly now: Instant
   readonly authority: Authority
@@ -35,12 +37,15 @@ const MIN_FREE_BYTES = 512 * 1024 * 1024
 const MAX_CLOCK_ERROR_MS = 10 * 60_000
 const MIB = 1024 * 1024
 
-export function checkFiles({ directory }: Machine): Diagnosis[] {
+export function checkFiles({ directory, isServed }: Machine): Diagnosis[] {
+  const fix = isServed
+    ? 'controller doctor --fix'
+    : `controller doctor --offline --data-dir ${quoteWord(directory)} --fix`
   return listSharedPaths(directory).map((path) => ({
     check: 'files',
     subject: path,
     message: 'other accounts have rights to this file, or it belongs to another account',
-    remedy: `controller doctor --fix, or: chmod go= ${quoteWord(path)}; chown it if it belongs to another account`,
+    remedy: `${fix}, or: chmod go= ${quoteWord(path)}; chown it if it belongs to another account`,
   }))
 }
 

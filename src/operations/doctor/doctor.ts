@@ -116,6 +116,7 @@ export class Doctor {
       .executeTakeFirst()
     return {
       directory,
+      isServed: context.caller.kind !== 'local-operator',
       config,
       authority,
       now: context.clock.now(),
