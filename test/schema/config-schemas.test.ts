@@ -44,6 +44,20 @@ describe('a schema', () => {
     expect(matches({ properties }, { a: 2 })).toMatchObject({ field: 'a' })
   })
 
+  it('names what a condition requires, and not the condition', () => {
+    const schema = {
+      type: 'object',
+      properties: { protocol: { type: 'string' }, port: { type: 'integer' } },
+      if: { required: ['forward'] },
+      else: { required: ['protocol', 'address'] },
+    }
+
+    const { field, reason, others = [] } = matches(schema, { port: 'x' }) ?? {}
+
+    expect([field, ...others.map((other) => other.field)].sort()).toEqual(['address', 'port', 'protocol'])
+    expect([reason, ...others.map((other) => other.reason)].join()).not.toContain('rule')
+  })
+
   it('names every member that breaks a rule, once', () => {
     const schema = {
       type: 'object',

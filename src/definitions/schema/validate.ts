@@ -108,7 +108,8 @@ export function describeProblems(failures: readonly ErrorObject[], first: Proble
   return failures.flatMap((error) => {
     const [, alternative] = /^(.*?\/(?:anyOf|oneOf))(?:\/|$)/.exec(error.schemaPath) ?? []
     const place = alternative === undefined ? undefined : `${error.instancePath} ${alternative}`
-    if ((place !== undefined && alternatives.has(place)) || isNamedByUnknown(error)) return []
+    // What follows from a condition is a failure of its own.
+    if (error.keyword === 'if' || (place !== undefined && alternatives.has(place)) || isNamedByUnknown(error)) return []
     if (place !== undefined) alternatives.add(place)
     const problem = error.keyword === 'required' ? describeMissing(error) : describeProblem(error)
     if (fields.has(problem.field) || first.reason.endsWith(toAlsoMissing(error.params))) return []
