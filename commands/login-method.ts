@@ -91,7 +91,8 @@ export function chooseMethod(flags: LoginFlags, profile: Profile | undefined, is
   const extJwtFile = extJwt === undefined || extJwt === STDIN ? extJwt : resolve(extJwt)
   if (identity !== undefined) return { primary: 'cert', identityFile: resolve(identity), extJwtFile }
   if (isBootstrap || flags.username !== undefined || passwordFile !== undefined) {
-    const username = flags.username ?? profile?.username
+    // The profile may be of an earlier controller at this address, and the first administrator chooses the username.
+    const username = flags.username ?? (isBootstrap ? undefined : profile?.username)
     const isSamePerson = username !== undefined && username === profile?.username
     return { primary: 'password', username, extJwtFile: extJwtFile ?? (isSamePerson ? profile?.extJwtFile : undefined) }
   }

@@ -46,15 +46,16 @@ function omitDefaults(plural: string, members: Readonly<Record<string, unknown>>
   return rest
 }
 
-/** Where the token goes that an identity or a router enrolls with. */
+/** Where the token goes that an identity enrolls with, or the configuration of a router, which has its token beside it. */
 function toTokenFlags(
   operation: Remedy['operation'],
   plural: string,
   names: ReadonlyMap<string, string>,
   { name }: Readonly<Record<string, unknown>>,
 ): string[] {
-  if (operation === 'create' && (plural === 'edge-routers' || plural === 'identities'))
-    return ['--jwt-file', `${name}.jwt`]
+  if (operation === 'create' && plural === 'identities') return ['--jwt-file', `${name}.jwt`]
+  if (operation === 'create' && plural === 'edge-routers')
+    return ['--config-file', `${name}.yml`, '--advertise', 'HOST:PORT']
   if (plural !== 'enrollments') return []
   const [subject = ''] = names.values()
   return ['--jwt-file', `${/^\w[\w.-]*$/.test(subject) ? subject : 'identity'}.jwt`]

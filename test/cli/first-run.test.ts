@@ -1,9 +1,10 @@
 // The first commands of a new user, with the real binary on an empty directory.
-import { mkdtempSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment, controller, freePort, type Served, serve } from '../world/binary.ts'
+import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'first-run-'))
@@ -49,6 +50,19 @@ describe('a first start', () => {
 })
 
 describe('the commands that follow', () => {
+  it('ask for the username of the first administrator, also where a profile of an earlier controller has one', async () => {
+    const other = cleanEnvironment()
+    const [, url = ''] = /^Controller +(\S+)$/m.exec(served.announced) ?? []
+    writeProfiles(other, {
+      earlier: { url, rootPem: readFileSync(join(data, 'pki/root.crt'), 'utf8'), username: 'anna' },
+    })
+    const words = ['login', '--bootstrap-file', '-', '--password-file', passwordFile]
+
+    const { code, stderr } = await controller(words, other, `${findToken(served)}\n`)
+
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/cannot prompt for "Username of the new administrator"/)])
+  })
+
   it('go from the bootstrap token to a device that may dial a service', async () => {
     const words = ['login', '--bootstrap-file', '-', '--username', 'admin', '--password-file', passwordFile]
 
@@ -82,7 +96,9 @@ describe('the commands that follow', () => {
 
     expect(code).toBe(3)
     expect(stdout).toMatch(/✓ service policy +web-users \(#staff → #web\)$/m)
-    expect(stdout).toMatch(/✗ edge router policy +there is no edge router\n +next: +controller edge-router create /)
+    expect(stdout).toMatch(
+      /✗ edge router policy +there is no edge router\n +next: +controller edge-router create edge-1 --config-file edge-1\.yml --advertise HOST:PORT$/m,
+    )
   })
 
   it('refuse the bootstrap token the second time', async () => {
