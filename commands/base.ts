@@ -21,7 +21,7 @@ export const printingFlags: Interfaces.FlagInput = {
   columns: Flags.string({
     description: 'The columns of a table or of CSV, such as: name,createdAt. Can be repeated.',
     helpGroup: 'GLOBAL',
-    helpValue: 'NAME,…',
+    helpValue: 'NAME',
     multiple: true,
     multipleNonGreedy: true,
   }),

@@ -100,8 +100,10 @@ function makeDataFlag(isText: boolean): Interfaces.Flag<unknown> {
   return Flags.string({ description, helpValue: isText ? 'TEXT|@FILE' : 'JSON|@FILE' }) as Interfaces.Flag<unknown>
 }
 
+const WATCH_SECONDS = '2'
+
 const watchFlag = Flags.integer({
-  description: 'Repeat every so many seconds, until Ctrl-C.',
+  description: `Repeat every so many seconds, until Ctrl-C. Without a number: ${WATCH_SECONDS}.`,
   helpValue: 'SECONDS',
   min: 1,
   exclusive: ['jwt-file'],
@@ -125,13 +127,15 @@ const LIST_FLAGS: Interfaces.FlagInput = {
   offset: Flags.integer({ description: 'Number of records to skip.', min: 0 }),
 }
 
-/** The values of flags that can be typed without one; no member if there are no such flags. */
-function listOptionalValues({ query = {} }: OperationDescription): Pick<CommandDescription, 'optionalValues'> {
+/** The values of flags that can be typed without one. */
+function listOptionalValues({
+  query = {},
+}: OperationDescription): Required<Pick<CommandDescription, 'optionalValues'>> {
   const values = Object.entries(query).flatMap(([parameter, { schema }]) => {
     const value = schema['x-value-if-omitted']
     return typeof value === 'string' ? [[toQueryFlag(parameter), value]] : []
   })
-  return values.length > 0 ? { optionalValues: Object.fromEntries(values) } : {}
+  return { optionalValues: { ...Object.fromEntries(values), watch: WATCH_SECONDS } }
 }
 
 function makeQueryFlags({ query = {} }: OperationDescription): Interfaces.FlagInput {

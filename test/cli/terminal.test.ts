@@ -250,6 +250,12 @@ describe('a list that is watched', () => {
     expect(plainText(screen)).toMatch(/^\d\d:\d\d:\d\d, every second until Ctrl-C\n\nNAME/)
     expect(code).toBe(130)
   })
+
+  it('is printed every two seconds if no number is given', async () => {
+    const { screen } = await onTerminal(['identity', 'list', '--watch'], env, { inputs: [['laptop', CTRL_C]] })
+
+    expect(plainText(screen)).toMatch(/^\d\d:\d\d:\d\d, every 2 seconds until Ctrl-C\n\nNAME/)
+  })
 })
 
 describe('new credentials', () => {
