@@ -106,7 +106,7 @@ export class Quickstart extends PrintingCommand {
       if (replacement !== undefined) this.notice(replacement)
       return [`Profile        ${name} (signed in)`]
     } catch (error) {
-      return [`Profile        none, because ${(error as Error).message}: controller login ${url}`]
+      return [`Profile        none, because ${(error as Error).message}: ${getProgram()} login ${url}`]
     } finally {
       await transport.close()
     }
@@ -212,9 +212,12 @@ async function createNetwork(home: string, routerAddress: string | undefined): P
 function describeAdministrator({ username, password, isGenerated }: Credentials): string[] {
   return [
     `Administrator  ${username}`,
-    ...(isGenerated ? [`Password       ${password} (shown once; change it with: controller passwd)`] : []),
+    ...(isGenerated ? [`Password       ${password} (shown once; change it with: ${getProgram()} passwd)`] : []),
   ]
 }
+
+/** How the next commands start this program: `npm run quickstart` runs it in a clone, where it is not in PATH. */
+const getProgram = () => (process.env.npm_lifecycle_event === 'quickstart' ? 'bin/controller' : 'controller')
 
 /** The commands to the first bytes, in their order. */
 function describeNextCommands(home: string, { configuration, routerToken, deviceToken }: NetworkFiles): string[] {
@@ -224,7 +227,7 @@ function describeNextCommands(home: string, { configuration, routerToken, device
   return [
     'Next, in other terminals (ziti is the program of OpenZiti, which contains the router):',
     ...listRouterCommands(toPath(configuration), toPath(routerToken)).map((command) => `  ${command}`),
-    `  controller enroll ${toPath(deviceToken)}`,
+    `  ${getProgram()} enroll ${toPath(deviceToken)}`,
     `Then ${DEVICE} reaches the service ${SERVICE} over the router:`,
     `  ziti tunnel proxy ${SERVICE}:${PROXY_PORT} -i ${device}`,
     `  curl --cacert ${root} https://127.0.0.1:${PROXY_PORT}/version`,

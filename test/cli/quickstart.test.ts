@@ -134,4 +134,15 @@ describe('a quickstart', () => {
     expect(run.stdout).toMatch(/^Administrator +anna$/m)
     expect(run.stdout).not.toMatch(/Password|correct horse/)
   }, 90_000)
+
+  it('names the program by its path if npm runs it in a clone, where it is not in PATH', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
+    const byNpm = { ...cleanEnvironment(), npm_lifecycle_event: 'quickstart' }
+
+    const run = await start(['--listen', `127.0.0.1:${await freePort()}`], /curl .*\n/, folder, byNpm)
+    await stop(run.child)
+
+    expect(run.stdout).toContain('\n  bin/controller enroll quickstart/laptop.jwt\n')
+    expect(run.stdout).toContain('change it with: bin/controller passwd')
+  }, 90_000)
 })
