@@ -15,8 +15,6 @@ import {
 } from '../src/settings/config.ts'
 import { getDataPaths } from '../src/settings/data-directory.ts'
 import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
-import { pruneAudit } from '../src/storage/audit/audit-records.ts'
-import { reportClockJumps } from '../src/storage/clock-jumps.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listeners/listen.ts'
@@ -24,6 +22,7 @@ import { EventLoopDelay } from './listeners/load.ts'
 import { LogOutput } from './logging/log-output.ts'
 import { openMetrics } from './monitoring/open-metrics.ts'
 import { BASE_PATHS } from './requests/mount-points.ts'
+import { startTimers } from './timers.ts'
 
 /** What clients call the APIs when they look for controllers. */
 const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
@@ -91,7 +90,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
     opened.add(() => listening.close())
     await controller.membership.announce(system, apiPaths)
     const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await createBootstrapToken(controller)
-    opened.add(startBackground(controller))
+    opened.add(startTimers(controller))
     load.start()
     opened.add(() => load.stop())
     log.info({ addresses: listening.addresses }, 'listening')
@@ -128,76 +127,4 @@ async function formatLog(
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
   const { createLogText } = await import('./logging/log-text.ts')
   return createLogText(output, isTerminal && !env.NO_COLOR)
-}
-
-// How often the wall clock is compared with the monotonic one, beside every request that reads it.
-const CLOCK_INTERVAL_MS = 5_000
-
-// How often sessions that were revoked, and those that were idle for too long, are deleted.
-const REVOKED_INTERVAL_MS = 1_000
-const SWEEP_INTERVAL_MS = 5_000
-
-// How often sessions are revoked whose posture checks time alone makes fail.
-const POSTURE_INTERVAL_MS = 1_000
-
-// How often counted audit events are recorded whose window is over: a minute for refusals, an hour for sign-ins.
-const REFUSALS_INTERVAL_MS = 5_000
-const SIGN_INS_INTERVAL_MS = 60_000
-
-// How often the time is compared with that of the last daily check of certificates.
-const UPKEEP_INTERVAL_MS = 10 * 60_000
-
-// How often signers whose keys are due are looked for.
-const KEY_REFRESH_INTERVAL_MS = 5_000
-
-// How often it is checked whether the scheduled backup is due.
-const BACKUP_INTERVAL_MS = 60_000
-
-// How often audit records beyond the retention are pruned.
-const PRUNE_INTERVAL_MS = 60 * 60_000
-
-/** Work that no request asks for. Returns what ends it. */
-function startBackground(controller: Controller): () => void {
-  const { auth, config, log, store } = controller
-  const { apiSessions, signIns, failedSignIns } = auth
-  const context = controller.contexts.create({ kind: 'system' })
-  const attempt = (name: string, work: () => Promise<unknown>) =>
-    work().catch((error) => log.error({ err: error }, `${name} failed`))
-  const every = (milliseconds: number, name: string, work: () => Promise<unknown>) => {
-    let isRunning = false
-    const run = async () => {
-      // Work that takes longer than its interval is not begun a second time beside itself.
-      if (isRunning) return
-      isRunning = true
-      await attempt(name, work)
-      isRunning = false
-    }
-    return setInterval(run, milliseconds)
-  }
-  const timers = [
-    every(POSTURE_INTERVAL_MS, 'revoking sessions whose posture has expired', () =>
-      controller.posture.deadlines.revokeExpired(controller.contexts),
-    ),
-    every(CLOCK_INTERVAL_MS, 'reporting that the clock jumped', () => reportClockJumps(log, context, controller.clock)),
-    every(REVOKED_INTERVAL_MS, 'deleting revoked sessions', () => apiSessions.deleteRevoked(context)),
-    every(SWEEP_INTERVAL_MS, 'deleting idle sessions', () => apiSessions.sweep(context)),
-    every(REFUSALS_INTERVAL_MS, 'recording counted refusals', () => failedSignIns.flush(controller.contexts)),
-    every(REFUSALS_INTERVAL_MS, 'logging what was counted', () => controller.aggregatedLog.flush()),
-    every(SIGN_INS_INTERVAL_MS, 'recording counted sign-ins', () => signIns.flush(controller.contexts)),
-    every(UPKEEP_INTERVAL_MS, 'checking certificates', () => controller.certificates.upkeep.runIfDue(context)),
-    every(KEY_REFRESH_INTERVAL_MS, 'refreshing the keys of external JWT signers', () =>
-      auth.signers.keyRefresher.refreshDue(controller.contexts),
-    ),
-    every(config['session.activityFlush'], 'writing session activity', () => apiSessions.flush(context)),
-  ]
-  if (config['backup.every'] !== undefined) {
-    timers.push(every(BACKUP_INTERVAL_MS, 'making the scheduled backup', () => controller.backups.runIfDue()))
-  }
-  const retention = config['audit.retention']
-  if (retention !== undefined) {
-    const prune = ['pruning the audit', () => pruneAudit(store, context, retention)] as const
-    void attempt(...prune)
-    timers.push(every(PRUNE_INTERVAL_MS, ...prune))
-  }
-  return () => timers.forEach(clearInterval)
 }

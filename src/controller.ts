@@ -299,7 +299,7 @@ async function assemble(
 }
 
 /** What the guards of transactions work with. */
-interface GuardCollaborators {
+interface GuardParts {
   readonly access: Access
   readonly auth: Auth
   readonly posture: Posture
@@ -311,7 +311,7 @@ interface GuardCollaborators {
  * The guards of every transaction, in their order: the rights of the caller come first, and sessions are revoked only for changes
  * that no guard refuses.
  */
-function createGuards({ access, auth, posture, entities, receipts }: GuardCollaborators): readonly TransactionGuard[] {
+function createGuards({ access, auth, posture, entities, receipts }: GuardParts): readonly TransactionGuard[] {
   return [
     { before: (tx) => requireSameRights(auth, tx) },
     { after: requireUsableAdministrator },

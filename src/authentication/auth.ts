@@ -38,7 +38,7 @@ export interface Auth {
   readonly signers: ExternalSigners
 }
 
-interface Collaborators {
+interface AuthParts {
   readonly config: Config
   readonly clock: WatchedClock
   readonly log: Log
@@ -52,7 +52,7 @@ interface Collaborators {
  * Its projections (`apiSessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
  * until the store starts them. @throws ConfigError
  */
-export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: Collaborators): Auth {
+export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: AuthParts): Auth {
   const policies = new AuthPolicyCache()
   const apiSessions = new ApiSessions({
     entities,

@@ -49,7 +49,7 @@ import { ServiceConfigBehavior } from './service-config-behavior.ts'
 import { SessionBehavior } from './session-behavior.ts'
 
 /** What behaviors work with. */
-export interface BehaviorCollaborators {
+export interface BehaviorParts {
   readonly access: Access
   readonly auth: Pick<
     Auth,
@@ -68,7 +68,7 @@ export interface BehaviorCollaborators {
 }
 
 /** @throws Error if a resource declares what no behavior provides */
-export function registerBehaviors(behaviors: Behaviors, parts: BehaviorCollaborators): void {
+export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): void {
   const { access, auth, certificateBehavior, enrollments, membership, references, routers } = parts
   const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
   const { load, network, provisioner, usable: usableRouters } = routers

@@ -67,7 +67,7 @@ const findIdentitiesWithMfa = prepareQuery((db, ids: string) =>
 )
 
 /** What the behavior of identities works with. */
-interface Collaborators {
+interface IdentityBehaviorParts {
   readonly apiSessions: ApiSessions
   readonly enrollments: EnrollmentIssuer
   readonly provisioner: RouterProvisioner
@@ -84,7 +84,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   readonly #references: ReferenceCache
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ apiSessions, enrollments, provisioner, network, references, scopes }: Collaborators) {
+  constructor({ apiSessions, enrollments, provisioner, network, references, scopes }: IdentityBehaviorParts) {
     this.#apiSessions = apiSessions
     this.#enrollments = enrollments
     this.#provisioner = provisioner

@@ -20,7 +20,7 @@ export interface NewSessionView {
 }
 
 /** What the behavior of sessions works with. */
-interface Collaborators {
+interface SessionBehaviorParts {
   readonly access: Access
   readonly apiSessions: ApiSessions
   readonly references: ReferenceCache
@@ -33,7 +33,7 @@ export class SessionBehavior implements Behavior<typeof sessions> {
   readonly #references: ReferenceCache
   readonly #usableRouters: UsableRouters
 
-  constructor({ access, apiSessions, references, usableRouters }: Collaborators) {
+  constructor({ access, apiSessions, references, usableRouters }: SessionBehaviorParts) {
     this.#access = access
     this.#apiSessions = apiSessions
     this.#references = references

@@ -48,7 +48,7 @@ export interface Fabric {
   tick(): void
 }
 
-export interface FabricCollaborators {
+export interface FabricParts {
   readonly access: Access
   readonly aggregatedLog: AggregatedLog
   readonly apiSessions: ApiSessions
@@ -67,7 +67,7 @@ export interface FabricCollaborators {
 }
 
 /** Composes the fabric, which follows the routers from now on. */
-export function createFabric(parts: FabricCollaborators): Fabric {
+export function createFabric(parts: FabricParts): Fabric {
   const { access, aggregatedLog, apiSessions, clock, connected, db, entities, log, policies, traffic } = parts
   const terminators = new TerminatorDirectory()
   const network = new Paths()

@@ -1,15 +1,15 @@
 // SQL composed as text: whatever is inserted keeps its parameters, in the order of the text, and no value becomes text.
 import { DummyDriver, Kysely, SqliteAdapter, SqliteIntrospector, SqliteQueryCompiler } from 'kysely'
 import { describe, expect, it } from 'vitest'
-import { ALWAYS, SqlText, sql, toWhere } from '../../src/storage/lists/sql-text.ts'
+import { ALWAYS, SqlText, sqlText, toWhere } from '../../src/storage/lists/sql-text.ts'
 
 const render = ({ pieces, parameters }: SqlText) => ({ text: pieces.join('?'), parameters })
 
 describe('composed SQL', () => {
   it('has its parameters in the order of the text, also those of what is inserted', () => {
-    const inner = sql`b = ${2} and c = ${'three'}`
+    const inner = sqlText`b = ${2} and c = ${'three'}`
 
-    expect(render(sql`a = ${1} and (${inner}) or d = ${null}`)).toEqual({
+    expect(render(sqlText`a = ${1} and (${inner}) or d = ${null}`)).toEqual({
       text: 'a = ? and (b = ? and c = ?) or d = ?',
       parameters: [1, 2, 'three', null],
     })
@@ -18,28 +18,28 @@ describe('composed SQL', () => {
   it('never contains a value as text', () => {
     const hostile = `' or 1 = 1 --?`
 
-    expect(render(sql`name = ${hostile}`)).toEqual({ text: 'name = ?', parameters: [hostile] })
+    expect(render(sqlText`name = ${hostile}`)).toEqual({ text: 'name = ?', parameters: [hostile] })
   })
 
   it('can be inserted several times', () => {
-    const value = sql`lower(${'X'})`
+    const value = sqlText`lower(${'X'})`
 
-    expect(render(sql`${value} = ${value}`)).toEqual({ text: 'lower(?) = lower(?)', parameters: ['X', 'X'] })
+    expect(render(sqlText`${value} = ${value}`)).toEqual({ text: 'lower(?) = lower(?)', parameters: ['X', 'X'] })
   })
 
   it('quotes names, each part by itself', () => {
-    expect(render(sql`select ${sql.ref('a.b')} from ${sql.table('odd"name')} limit ${sql.lit(10)}`)).toEqual({
+    expect(render(sqlText`select ${sqlText.ref('a.b')} from ${sqlText.table('odd"name')} limit ${sqlText.lit(10)}`)).toEqual({
       text: 'select "a"."b" from "odd""name" limit 10',
       parameters: [],
     })
   })
 
   it('joins with commas, or with what is given', () => {
-    const terms = [sql`a = ${1}`, sql`b`, sql`c = ${3}`]
+    const terms = [sqlText`a = ${1}`, sqlText`b`, sqlText`c = ${3}`]
 
-    expect(render(sql.join(terms))).toEqual({ text: 'a = ?, b, c = ?', parameters: [1, 3] })
-    expect(render(sql.join(terms, sql.raw(' and '))).text).toBe('a = ? and b and c = ?')
-    expect(render(sql.join([]))).toEqual({ text: '', parameters: [] })
+    expect(render(sqlText.join(terms))).toEqual({ text: 'a = ?, b, c = ?', parameters: [1, 3] })
+    expect(render(sqlText.join(terms, sqlText.raw(' and '))).text).toBe('a = ? and b and c = ?')
+    expect(render(sqlText.join([]))).toEqual({ text: '', parameters: [] })
   })
 
   it('is an expression of Kysely, too', () => {
@@ -62,9 +62,9 @@ describe('composed SQL', () => {
   })
 
   it('has no where clause for conditions that every row meets', () => {
-    expect(render(sql`select 1${toWhere([])}`).text).toBe('select 1')
-    expect(render(sql`select 1${toWhere([ALWAYS, ALWAYS])}`).text).toBe('select 1')
-    expect(render(sql`select 1${toWhere([ALWAYS, sql`a = ${1}`, sql`b = ${2}`])}`)).toEqual({
+    expect(render(sqlText`select 1${toWhere([])}`).text).toBe('select 1')
+    expect(render(sqlText`select 1${toWhere([ALWAYS, ALWAYS])}`).text).toBe('select 1')
+    expect(render(sqlText`select 1${toWhere([ALWAYS, sqlText`a = ${1}`, sqlText`b = ${2}`])}`)).toEqual({
       text: 'select 1 where a = ? and b = ?',
       parameters: [1, 2],
     })

@@ -30,7 +30,7 @@ interface ConfigMember {
 }
 
 /** What the behavior of services works with. */
-interface Collaborators {
+interface ServiceBehaviorParts {
   readonly access: Access
   readonly apiSessions: ApiSessions
 }
@@ -40,7 +40,7 @@ export class ServiceBehavior implements Behavior<typeof services> {
   readonly #apiSessions: ApiSessions
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ access, apiSessions }: Collaborators) {
+  constructor({ access, apiSessions }: ServiceBehaviorParts) {
     this.#access = access
     this.#apiSessions = apiSessions
     const { scopes } = access

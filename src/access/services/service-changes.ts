@@ -28,7 +28,7 @@ const MAX_BYTES = 32 * 1024 * 1024
 // The digest, the times, and the entry of the map.
 const SHOWN_BYTES = 350
 
-interface Collaborators {
+interface ServiceChangesParts {
   readonly access: Access
   readonly clock: Clock
   readonly digests: Pick<ServiceDigests, 'compute'>
@@ -58,7 +58,7 @@ export class ServiceChanges implements Cache {
   readonly #startedAt: Instant
   readonly #shown: LRUCache<string, ShownServices>
 
-  constructor({ access, clock, digests, startedAt, maxBytes = MAX_BYTES }: Collaborators) {
+  constructor({ access, clock, digests, startedAt, maxBytes = MAX_BYTES }: ServiceChangesParts) {
     this.#access = access
     this.#clock = clock
     this.#digests = digests

@@ -39,7 +39,7 @@ interface ConfigContent {
   readonly digest: string
 }
 
-interface Collaborators {
+interface ServiceDigestsParts {
   readonly access: Access
   readonly cache: RecordCache
 }
@@ -73,7 +73,7 @@ export class ServiceDigests implements Cache {
   /** Counts changes of what policies grant: what was read before one is not cached after it. */
   #generation = 0
 
-  constructor({ access, cache }: Collaborators) {
+  constructor({ access, cache }: ServiceDigestsParts) {
     this.#access = access
     this.#cache = cache
   }

@@ -28,7 +28,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 // The objects, and the entry of the map.
 const ENTRY_BYTES = 250
 
-interface Collaborators {
+interface ServiceListsParts {
   readonly access: Access
   readonly changes: ServiceChanges
   readonly maxBytes?: number
@@ -53,7 +53,7 @@ export class ServiceLists {
   readonly #changes: ServiceChanges
   readonly #bodies: LRUCache<string, Buffer>
 
-  constructor({ access, changes, maxBytes = MAX_BYTES }: Collaborators) {
+  constructor({ access, changes, maxBytes = MAX_BYTES }: ServiceListsParts) {
     this.#access = access
     this.#changes = changes
     this.#bodies = new LRUCache({

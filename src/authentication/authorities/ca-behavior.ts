@@ -12,7 +12,7 @@ import { requireConsistentClaim } from './external-id-claim.ts'
 import type { CertificateAuthority } from './registered-authority.ts'
 
 /** What the behavior of authorities works with. */
-interface Collaborators {
+interface CertificateAuthorityBehaviorParts {
   readonly clientTrust: ClientTrustStore
 }
 
@@ -21,7 +21,7 @@ type PreparedAuthority = Pick<CertificateAuthority, 'fingerprint' | 'fingerprint
 export class CertificateAuthorityBehavior implements Behavior<typeof cas, PreparedAuthority | undefined> {
   readonly #clientTrust: ClientTrustStore
 
-  constructor({ clientTrust }: Collaborators) {
+  constructor({ clientTrust }: CertificateAuthorityBehaviorParts) {
     this.#clientTrust = clientTrust
   }
 

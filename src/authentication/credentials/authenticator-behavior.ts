@@ -51,7 +51,7 @@ export function toCertificateFields(certificate: EncodedCertificate): Certificat
 }
 
 /** What the behavior of authenticators works with. */
-interface Collaborators {
+interface AuthenticatorBehaviorParts {
   readonly apiSessions: ApiSessions
   readonly passwords: Passwords
   readonly clientTrust: ClientTrustStore
@@ -62,7 +62,7 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
   readonly #passwords: Passwords
   readonly #clientTrust: ClientTrustStore
 
-  constructor({ apiSessions, passwords, clientTrust }: Collaborators) {
+  constructor({ apiSessions, passwords, clientTrust }: AuthenticatorBehaviorParts) {
     this.#apiSessions = apiSessions
     this.#passwords = passwords
     this.#clientTrust = clientTrust

@@ -23,7 +23,7 @@ import { type Authenticator, toCertificateFields } from './authenticator-behavio
 const MAX_LOG_ENTRIES = 5
 
 /** What certificates are extended with. */
-interface Collaborators {
+interface ExtendCertificateParts {
   readonly entities: EntityStore
   readonly authority: Authority
   readonly auth: { readonly clientTrust: ClientTrustStore }
@@ -46,7 +46,7 @@ type ExtendableAuthenticator = Authenticator & { readonly certPem: string }
  * NOT_FOUND; CAN_NOT_UPDATE_AUTHENTICATOR if the controller did not issue the certificate; COULD_NOT_PROCESS_CSR
  */
 export async function extendCertificate(
-  { entities, authority, auth }: Collaborators,
+  { entities, authority, auth }: ExtendCertificateParts,
   context: Context,
   identityId: string,
   id: string,

@@ -11,7 +11,7 @@ import type { PasswordHasher } from './password-hasher.ts'
 import { assertPasswordPolicy } from './password-rules.ts'
 
 /** What passwords are set with. */
-interface Collaborators {
+interface PasswordsParts {
   readonly entities: EntityStore
   readonly hasher: PasswordHasher
   readonly policies: AuthPolicyCache
@@ -24,7 +24,7 @@ export class Passwords {
   readonly #policies: AuthPolicyCache
   readonly #apiSessions: ApiSessions
 
-  constructor({ entities, hasher, policies, apiSessions }: Collaborators) {
+  constructor({ entities, hasher, policies, apiSessions }: PasswordsParts) {
     this.#entities = entities
     this.#hasher = hasher
     this.#policies = policies

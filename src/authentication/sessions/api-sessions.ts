@@ -82,7 +82,7 @@ const MAX_SERVICE_SESSIONS = 2_000
 const PAGE = 5_000
 
 /** What sessions are stored with, and their limits. */
-interface Collaborators {
+interface ApiSessionsParts {
   readonly entities: EntityStore
   readonly tokens: ApiSessionTokens
   readonly clock: Clock
@@ -100,7 +100,7 @@ export class ApiSessions implements DerivedRows {
   readonly #tokens: ApiSessionTokens
   readonly #clock: Clock
   readonly #timeout: number
-  readonly #maxAge: Collaborators['maxAge']
+  readonly #maxAge: ApiSessionsParts['maxAge']
   readonly #maxPerIdentity: number
   #live = new LiveApiSessions()
   /** Sessions whose last activity is not written yet. */
@@ -110,7 +110,7 @@ export class ApiSessions implements DerivedRows {
   /** Sessions that were revoked, and whose rows are not deleted yet. */
   #revokedIds = new Set<string>()
 
-  constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: Collaborators) {
+  constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: ApiSessionsParts) {
     this.#entities = entities
     this.#tokens = tokens
     this.#clock = clock

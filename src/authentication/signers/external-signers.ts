@@ -17,14 +17,14 @@ export interface ExternalSigners {
   readonly outbound: OutboundClient
 }
 
-interface Collaborators {
+interface ExternalSignersParts {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
 }
 
 /** @throws ConfigError if `signers.caFile` cannot be read */
-export function createExternalSigners({ config, clock, log }: Collaborators): ExternalSigners {
+export function createExternalSigners({ config, clock, log }: ExternalSignersParts): ExternalSigners {
   const directory = new Signers()
   const outbound = new OutboundClient({
     allowHttp: config['signers.allowHttp'],

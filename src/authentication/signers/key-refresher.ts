@@ -43,7 +43,7 @@ interface EndpointState {
   failure: RefreshFailure | undefined
 }
 
-interface Collaborators {
+interface KeyRefresherParts {
   readonly directory: Signers
   readonly outbound: OutboundClient
   readonly clock: Clock
@@ -57,7 +57,7 @@ export class KeyRefresher {
   readonly #log: Log
   readonly #states = new Map<string, EndpointState>()
 
-  constructor({ directory, outbound, clock, log }: Collaborators) {
+  constructor({ directory, outbound, clock, log }: KeyRefresherParts) {
     this.#signers = directory
     this.#outbound = outbound
     this.#clock = clock

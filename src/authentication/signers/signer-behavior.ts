@@ -32,7 +32,7 @@ const NO_CERTIFICATE_FIELDS: SignerCertificateFields = {
   notAfter: NO_DATE,
 }
 
-interface Collaborators {
+interface SignerBehaviorParts {
   readonly directory: Signers
   readonly keyRefresher: KeyRefresher
   readonly outbound: OutboundClient
@@ -43,7 +43,7 @@ export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
   readonly #keyRefresher: KeyRefresher
   readonly #outbound: OutboundClient
 
-  constructor({ directory, keyRefresher, outbound }: Collaborators) {
+  constructor({ directory, keyRefresher, outbound }: SignerBehaviorParts) {
     this.#signers = directory
     this.#keyRefresher = keyRefresher
     this.#outbound = outbound

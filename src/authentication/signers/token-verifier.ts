@@ -36,7 +36,7 @@ export interface VerifiedTokens {
   readonly rejected: readonly TokenError[]
 }
 
-interface Collaborators {
+interface TokenVerifierParts {
   readonly directory: Signers
   readonly keyRefresher: KeyRefresher
   readonly clock: Clock
@@ -49,7 +49,7 @@ export class TokenVerifier {
   /** Tokens that passed, by their SHA-256. */
   readonly #cache = new LRUCache<string, CachedToken>({ max: MAX_CACHED_TOKENS })
 
-  constructor({ directory, keyRefresher, clock }: Collaborators) {
+  constructor({ directory, keyRefresher, clock }: TokenVerifierParts) {
     this.#signers = directory
     this.#keyRefresher = keyRefresher
     this.#clock = clock

@@ -58,7 +58,7 @@ const MAX_PENDING = 20_000
 // More circuits than a router ever carries: only one that invents them reaches this.
 const MAX_CIRCUITS_OF_ROUTER = 250_000
 
-interface Collaborators {
+interface CircuitCreationParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
   readonly costs: TerminatorCosts
@@ -84,12 +84,12 @@ interface Attempt {
 }
 
 export class CircuitCreation {
-  readonly #parts: Collaborators
+  readonly #parts: CircuitCreationParts
   /** Router of the client → the number of its requests that are not completed. */
   readonly #pending = new Map<string, number>()
   #pendingCount = 0
 
-  constructor(parts: Collaborators) {
+  constructor(parts: CircuitCreationParts) {
     this.#parts = parts
   }
 

@@ -13,7 +13,7 @@ import { type IdleReport, InheritedCircuits } from './inherited-circuits.ts'
 import { REROUTE_ATTEMPT, type Rerouting } from './rerouting.ts'
 import type { RouteResults } from './route-results.ts'
 
-interface Collaborators {
+interface CircuitReportsParts {
   readonly db: Kysely<Database>
   readonly clock: Clock
   readonly connected: ConnectedRouters
@@ -32,9 +32,9 @@ const MAX_UNROUTES = 1_000
 /** A router is believed only about circuits that pass it. */
 export class CircuitReports {
   readonly inherited = new InheritedCircuits()
-  readonly #parts: Collaborators
+  readonly #parts: CircuitReportsParts
 
-  constructor(parts: Collaborators) {
+  constructor(parts: CircuitReportsParts) {
     this.#parts = parts
   }
 

@@ -24,7 +24,7 @@ const SESSION_GRACE_MS = 10_000
 // Circuits do not need the connection between a router and the controller. If it breaks while the router works, they stay.
 const ROUTER_GRACE_MS = 60_000
 
-interface Collaborators {
+interface CircuitUpkeepParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
   readonly circuits: Circuits
@@ -45,13 +45,13 @@ interface Deadline {
 export class CircuitUpkeep implements SideEffect, RouterObserver {
   readonly kind = 'side effect'
   readonly name = 'circuits'
-  readonly #parts: Collaborators
+  readonly #parts: CircuitUpkeepParts
   /** Sessions that ended, in order of the time at which their circuits end. */
   readonly #endedSessions: Deadline[] = []
   /** Routers that lost their connection, in order of the time at which their circuits move. */
   readonly #absentRouters: Deadline[] = []
 
-  constructor(parts: Collaborators) {
+  constructor(parts: CircuitUpkeepParts) {
     this.#parts = parts
   }
 

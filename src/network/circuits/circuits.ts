@@ -13,7 +13,7 @@ import type { CircuitIds } from './circuit-ids.ts'
 import type { Circuit, CircuitFilter, CircuitTable } from './circuit-table.ts'
 import type { RouteResults } from './route-results.ts'
 
-interface Collaborators {
+interface CircuitsParts {
   readonly clock: Clock
   readonly aggregatedLog: AggregatedLog
   readonly connected: ConnectedRouters
@@ -40,7 +40,7 @@ export class Circuits {
   readonly #creation: CircuitCreation
   readonly #traces: IdentityTraces
 
-  constructor({ aggregatedLog, clock, connected, costs, table, traces, ...parts }: Collaborators) {
+  constructor({ aggregatedLog, clock, connected, costs, table, traces, ...parts }: CircuitsParts) {
     this.failures = new CircuitFailures(aggregatedLog)
     this.#clock = clock
     this.#connected = connected

@@ -36,15 +36,15 @@ const findServiceById = prepareQuery<[id: string], ServiceRow>((db, id) =>
     .where('id', '=', id),
 )
 
-interface Collaborators extends RightParts {
+interface DialsParts extends RightParts {
   readonly db: Kysely<Database>
   readonly circuits: Circuits
 }
 
 export class Dials {
-  readonly #parts: Collaborators
+  readonly #parts: DialsParts
 
-  constructor(parts: Collaborators) {
+  constructor(parts: DialsParts) {
     this.#parts = parts
   }
 

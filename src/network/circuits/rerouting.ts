@@ -18,7 +18,7 @@ const MAX_ATTEMPTS = 2
 // A lost link may carry thousands of circuits; its routers are not flooded with all their routes at once.
 const MAX_CONCURRENT = 100
 
-interface Collaborators {
+interface ReroutingParts {
   readonly clock: Clock
   readonly aggregatedLog: AggregatedLog
   readonly circuits: Circuits
@@ -28,12 +28,12 @@ interface Collaborators {
 }
 
 export class Rerouting {
-  readonly #parts: Collaborators
+  readonly #parts: ReroutingParts
   readonly #queuedIds = new Set<string>()
   /** The circuits that are being moved, and whether to move them once more, because something changed meanwhile. */
   readonly #running = new Map<string, { isRepeated: boolean }>()
 
-  constructor(parts: Collaborators) {
+  constructor(parts: ReroutingParts) {
     this.#parts = parts
   }
 

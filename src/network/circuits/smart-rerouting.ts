@@ -17,7 +17,7 @@ const MAX_MOVED_SHARE = 0.02
 // Circuits that are compared in a period; with more of them, each has its turn in a later one.
 const MAX_COMPARED = 10_000
 
-interface Collaborators {
+interface SmartReroutingParts {
   readonly clock: Clock
   readonly circuits: Circuits
   readonly paths: PathFinder
@@ -25,12 +25,12 @@ interface Collaborators {
 }
 
 export class SmartRerouting {
-  readonly #parts: Collaborators
+  readonly #parts: SmartReroutingParts
   #dueAt: number
   /** Where the comparison goes on. */
   #offset = 0
 
-  constructor(parts: Collaborators) {
+  constructor(parts: SmartReroutingParts) {
     this.#parts = parts
     this.#dueAt = parts.clock.monotonic() + PERIOD_MS
   }

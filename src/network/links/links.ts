@@ -51,7 +51,7 @@ export type LinkLoss = 'failed' | 'removed' | 'down' | 'unreachable'
 
 type LossListener = (link: Link, loss: LinkLoss) => void
 
-interface Collaborators {
+interface LinksParts {
   readonly clock: Clock
   readonly aggregatedLog: AggregatedLog
   readonly connected: ConnectedRouters
@@ -76,7 +76,7 @@ export class Links implements PathFinder, RouterObserver {
   readonly #confirmationDeadlines = new Map<ConnectedRouter, number>()
   readonly #lossListeners: LossListener[] = []
 
-  constructor({ aggregatedLog, clock, connected, paths, settings }: Collaborators) {
+  constructor({ aggregatedLog, clock, connected, paths, settings }: LinksParts) {
     this.#clock = clock
     this.#log = aggregatedLog
     this.#connected = connected

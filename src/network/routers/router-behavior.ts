@@ -17,7 +17,7 @@ import type { RouterProvisioner } from './router-provisioner.ts'
 const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
 
 /** What the behaviors of routers work with. */
-interface Collaborators {
+interface RouterBehaviorParts {
   readonly provisioner: RouterProvisioner
   readonly enrollments: EnrollmentIssuer
   readonly network: LiveNetwork
@@ -29,7 +29,7 @@ export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry 
   readonly #network: LiveNetwork
   readonly #load: RouterLoad
 
-  constructor({ provisioner, enrollments, network, load }: Collaborators & { readonly load: RouterLoad }) {
+  constructor({ provisioner, enrollments, network, load }: RouterBehaviorParts & { readonly load: RouterLoad }) {
     this.#provisioner = provisioner
     this.#enrollments = enrollments
     this.#network = network
@@ -70,7 +70,7 @@ export class EdgeRouterBehavior implements Behavior<typeof edgeRouters, Requeste
   readonly #network: LiveNetwork
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ provisioner, enrollments, network, scopes }: Collaborators & { readonly scopes: PolicyScopes }) {
+  constructor({ provisioner, enrollments, network, scopes }: RouterBehaviorParts & { readonly scopes: PolicyScopes }) {
     this.#provisioner = provisioner
     this.#enrollments = enrollments
     this.#network = network

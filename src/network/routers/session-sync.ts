@@ -38,7 +38,7 @@ interface PendingChanges {
   readonly removedSessionTokens: string[]
 }
 
-interface Collaborators {
+interface SessionSyncParts {
   readonly db: Kysely<Database>
   readonly clock: Clock
   readonly log: Log
@@ -65,7 +65,7 @@ export class SessionSync implements SideEffect {
   #flushed: Promise<void> = Promise.resolve()
   #isClosed = false
 
-  constructor({ db, clock, log, apiSessions, connected }: Collaborators) {
+  constructor({ db, clock, log, apiSessions, connected }: SessionSyncParts) {
     this.#db = db
     this.#clock = clock
     this.#log = log

@@ -67,15 +67,15 @@ const findOtherHost = prepareQuery<[serviceId: string, instanceId: string, hostI
       .limit(sql.lit(1)),
 )
 
-interface Collaborators extends RightParts {
+interface HostedTerminatorsParts extends RightParts {
   readonly entities: EntityStore
   readonly directory: TerminatorDirectory
 }
 
 export class HostedTerminators {
-  readonly #parts: Collaborators
+  readonly #parts: HostedTerminatorsParts
 
-  constructor(parts: Collaborators) {
+  constructor(parts: HostedTerminatorsParts) {
     this.#parts = parts
   }
 

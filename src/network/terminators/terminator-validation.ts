@@ -26,7 +26,7 @@ interface Progress {
   readonly questions: Map<string, Question>
 }
 
-interface Collaborators {
+interface TerminatorValidationParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
   readonly directory: TerminatorDirectory
@@ -40,7 +40,7 @@ export class TerminatorValidation {
   #lastMarker = 0n
   #lastTickAt: number
 
-  constructor({ clock, connected, directory }: Collaborators) {
+  constructor({ clock, connected, directory }: TerminatorValidationParts) {
     this.#clock = clock
     this.#connected = connected
     this.#directory = directory

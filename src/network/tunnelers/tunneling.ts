@@ -74,7 +74,7 @@ const findLastApiSession = prepareQuery<[identityId: string], { id: string; last
       .orderBy('n', 'desc'),
 )
 
-interface Collaborators {
+interface TunnelingParts {
   readonly access: Access
   readonly apiSessions: ApiSessions
   readonly behaviors: Behaviors
@@ -87,9 +87,9 @@ interface Collaborators {
 }
 
 export class Tunneling {
-  readonly #parts: Collaborators
+  readonly #parts: TunnelingParts
 
-  constructor(parts: Collaborators) {
+  constructor(parts: TunnelingParts) {
     this.#parts = parts
   }
 

@@ -7,7 +7,7 @@ import { applyFallbacks } from '../../definitions/schema/bodies.ts'
 import { toTunnelerRecords } from '../../network/routers/router-provisioner.ts'
 import type { ReadContext } from '../../storage/context.ts'
 import { selectRows } from '../../storage/entities/subtypes.ts'
-import { sql } from '../../storage/lists/sql-text.ts'
+import { sqlText } from '../../storage/lists/sql-text.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import { toFileRecord } from './file-records.ts'
 import type { FileResource } from './file-resources.ts'
@@ -81,16 +81,16 @@ export class InitialValues {
 export function selectConfigured(db: ReadContext['db'], resource: AnyResource) {
   let rows = selectRows(db, resource)
   const { subtypes } = getCompiledResource(resource.plural)
-  const isColumn = (name: string) => sql.ref(`${resource.table}.${name}`)
+  const isColumn = (name: string) => sqlText.ref(`${resource.table}.${name}`)
   for (const { subtypeOf } of subtypes)
-    if (subtypeOf) rows = rows.where(sql<SqlBool>`${isColumn(subtypeOf.discriminator)} = 0`)
-  if ('isSystem' in resource.fields) rows = rows.where(sql<SqlBool>`${isColumn('isSystem')} = 0`)
-  for (const { id } of resource.builtIn) rows = rows.where(sql<SqlBool>`${isColumn('id')} <> ${id}`)
+    if (subtypeOf) rows = rows.where(sqlText<SqlBool>`${isColumn(subtypeOf.discriminator)} = 0`)
+  if ('isSystem' in resource.fields) rows = rows.where(sqlText<SqlBool>`${isColumn('isSystem')} = 0`)
+  for (const { id } of resource.builtIn) rows = rows.where(sqlText<SqlBool>`${isColumn('id')} <> ${id}`)
   if (!isIdentities(resource)) return rows
   return rows
-    .where(sql<SqlBool>`${isColumn('isDefaultAdmin')} = 0`)
+    .where(sqlText<SqlBool>`${isColumn('isDefaultAdmin')} = 0`)
     .where(
-      sql<SqlBool>`not exists (select 1 from routers r where r.id = ${isColumn('id')} and r.${sql.ref('isTunnelerEnabled')} = 1)`,
+      sqlText<SqlBool>`not exists (select 1 from routers r where r.id = ${isColumn('id')} and r.${sqlText.ref('isTunnelerEnabled')} = 1)`,
     )
 }
 

@@ -5,7 +5,7 @@ import { getResource } from '../../definitions/resources/index.ts'
 import { findNearest } from '../../foundation/nearest.ts'
 import type { ReadContext } from '../../storage/context.ts'
 import { selectRows, withParent } from '../../storage/entities/subtypes.ts'
-import { sql } from '../../storage/lists/sql-text.ts'
+import { sqlText } from '../../storage/lists/sql-text.ts'
 import { getSqlDialect } from '../../storage/sql-dialect.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 
@@ -79,7 +79,7 @@ export class KnownNames {
         eb.or(
           [name.slice(0, middle), name.slice(middle)]
             .filter((half) => half !== '')
-            .map((half) => sqlDialect.containsIgnoringCase(sql.ref('name'), half) as never),
+            .map((half) => sqlDialect.containsIgnoringCase(sqlText.ref('name'), half) as never),
         ),
       )
       .limit(MAX_CANDIDATES)

@@ -6,7 +6,7 @@ import { getResource } from '../../definitions/resources/index.ts'
 import { findNearest } from '../../foundation/nearest.ts'
 import { SetMap } from '../../policy/set-map.ts'
 import type { ReadContext } from '../../storage/context.ts'
-import { sql } from '../../storage/lists/sql-text.ts'
+import { sqlText } from '../../storage/lists/sql-text.ts'
 import { compileSql, getSqlDialect } from '../../storage/sql-dialect.ts'
 import { listMembers } from './file-resources.ts'
 import type { PlanStep } from './plan-step.ts'
@@ -88,8 +88,8 @@ async function hasMoreBearers(
   attribute: string,
   count: number,
 ): Promise<boolean> {
-  const table = sql.table(toSetTableName(resource, 'roleAttributes'))
-  const query = sql`select 1 as one from ${table} where value = ${attribute} limit ${count + 1}`
+  const table = sqlText.table(toSetTableName(resource, 'roleAttributes'))
+  const query = sqlText`select 1 as one from ${table} where value = ${attribute} limit ${count + 1}`
   const { rows } = await db.executeQuery(compileSql(db, query))
   return rows.length > count
 }
@@ -107,9 +107,9 @@ async function listSimilarAttributes(
   const middle = Math.ceil(attribute.length / 2)
   // A single typing error leaves one half intact.
   const [first, second] = [attribute.slice(0, middle), attribute.slice(middle) || attribute].map((half) =>
-    sqlDialect.containsIgnoringCase(sql.ref('value'), half),
+    sqlDialect.containsIgnoringCase(sqlText.ref('value'), half),
   )
-  const query = sql<{
+  const query = sqlText<{
     value: string
   }>`select value from ${values} as found where ${first} or ${second} limit ${MAX_CANDIDATES}`
   const { rows } = await db.executeQuery(compileSql(db, query))

@@ -5,7 +5,7 @@ import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import type { AnyField } from '../../definitions/schema/fields.ts'
 import type { ReadContext } from '../context.ts'
-import { type SqlText, sql } from '../lists/sql-text.ts'
+import { type SqlText, sqlText } from '../lists/sql-text.ts'
 import { getSqlDialect } from '../sql-dialect.ts'
 import { isOneOf, untyped } from '../untyped.ts'
 import { selectRows, withParent } from './subtypes.ts'
@@ -49,7 +49,7 @@ export async function findMentioningIds(
   const all = untyped(db).selectFrom(from.table).select('id').orderBy('id')
   const query = limit === undefined ? all : all.limit(limit)
   if (path.length > 0) {
-    const rows = await query.where(mentionsInside(db, sql.ref(column), path, field, id)).execute()
+    const rows = await query.where(mentionsInside(db, sqlText.ref(column), path, field, id)).execute()
     return rows.map((row) => row.id as string)
   }
   const isIndexed = field.kind.name === 'set' && field.options.filter
@@ -71,8 +71,8 @@ function mentionsInside(
 ): SqlText<SqlBool> {
   const dialect = getSqlDialect(db)
   const member = dialect.member(column, path)
-  if (field.kind.name !== 'set') return sql<SqlBool>`${member} = ${id}`
-  return sql<SqlBool>`${id} in (select value from ${dialect.elements(member)})`
+  if (field.kind.name !== 'set') return sqlText<SqlBool>`${member} = ${id}`
+  return sqlText<SqlBool>`${id} in (select value from ${dialect.elements(member)})`
 }
 
 /** The names of records, or their ids if they have none. */

@@ -6,7 +6,7 @@ import type { CompiledResource } from '../../definitions/model/compiled-resource
 import { compiledResources } from '../../definitions/model/index.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import type { Database } from '../database.ts'
-import { sql } from '../lists/sql-text.ts'
+import { sqlText } from '../lists/sql-text.ts'
 import { type Parameter, type PreparedQuery, prepareQuery } from '../prepared-queries.ts'
 import { getSqlDialect } from '../sql-dialect.ts'
 import { isElementOf, type UntypedRow, untyped } from '../untyped.ts'
@@ -135,13 +135,13 @@ interface MemberStatements {
 
 /** One parameter for any number of members: the same statement for all, and no limit on how many. */
 function prepareMemberStatements(table: string): MemberStatements {
-  const elements = (db: Kysely<Database>, json: string) => getSqlDialect(db).elements(sql`${json}`)
+  const elements = (db: Kysely<Database>, json: string) => getSqlDialect(db).elements(sqlText`${json}`)
   return {
     add: prepareQuery((db, n, json) =>
       untyped(db)
         .insertInto(table)
         .columns(['n', 'value'])
-        .expression(sql`select ${n}, value from ${elements(db, json)}`),
+        .expression(sqlText`select ${n}, value from ${elements(db, json)}`),
     ),
     remove: prepareQuery((db, n, json) =>
       untyped(db)

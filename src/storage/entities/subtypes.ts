@@ -3,12 +3,12 @@ import type { Kysely, SqlBool } from 'kysely'
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import type { Database } from '../database.ts'
-import { type SqlText, sql } from '../lists/sql-text.ts'
+import { type SqlText, sqlText } from '../lists/sql-text.ts'
 import { untyped } from '../untyped.ts'
 
 /** The conditions that only the rows of a resource meet in its table. */
 export function subtypeConditions({ table, subtypeOf }: AnyResource): SqlText<SqlBool>[] {
-  return subtypeOf ? [sql<SqlBool>`${sql.ref(`${table}.${subtypeOf.discriminator}`)} = 1`] : []
+  return subtypeOf ? [sqlText<SqlBool>`${sqlText.ref(`${table}.${subtypeOf.discriminator}`)} = 1`] : []
 }
 
 /** The rows of a resource, to select from. */

@@ -1,7 +1,7 @@
 // Compiles comparisons of one value with literals, by the type of the symbol: for columns, set elements and counts alike.
 import type { SqlBool } from 'kysely'
 import type { FilterSymbol } from '../../definitions/model/filter-symbols.ts'
-import { type SqlText, sql } from '../lists/sql-text.ts'
+import { type SqlText, sqlText } from '../lists/sql-text.ts'
 import type { SqlDialect } from '../sql-dialect.ts'
 import { filterError } from './filter-error.ts'
 import type { Comparison, Literal, Position, Predicate } from './tree.ts'
@@ -35,8 +35,8 @@ export function compileTest(sqlDialect: SqlDialect, node: ComparisonNode, typed:
 
 /** A boolean that is missing counts as false. */
 export function compileBooleanTest(value: Column, expected: boolean, isNullable: boolean): Condition {
-  const operand = isNullable ? sql`coalesce(${value}, 0)` : value
-  return sql<SqlBool>`${operand} = ${expected ? 1 : 0}`
+  const operand = isNullable ? sqlText`coalesce(${value}, 0)` : value
+  return sqlText<SqlBool>`${operand} = ${expected ? 1 : 0}`
 }
 
 /** Whether the operator is `=`. @throws INVALID_FILTER unless it is `=` or `!=`: booleans and value groups have no order */
@@ -58,7 +58,7 @@ function compileComparison(
   at: Position,
 ): Test {
   if (literal.kind === 'null') {
-    return (value) => (operator === '=' ? sql<SqlBool>`${value} is null` : sql<SqlBool>`${value} is not null`)
+    return (value) => (operator === '=' ? sqlText<SqlBool>`${value} is null` : sqlText<SqlBool>`${value} is not null`)
   }
   if (operator === 'contains' || operator === 'icontains')
     return compileContainment(sqlDialect, operator, literal, typed, at)
@@ -69,14 +69,14 @@ function compileComparison(
     return (value) => compileBooleanTest(value, expected, typed.isNullable)
   }
   // A missing value differs from every other one.
-  if (operator === '!=' && typed.isNullable) return (value) => sql<SqlBool>`${value} is distinct from ${operand}`
-  return (value) => sql<SqlBool>`${value} ${sql.raw(operator)} ${operand}`
+  if (operator === '!=' && typed.isNullable) return (value) => sqlText<SqlBool>`${value} is distinct from ${operand}`
+  return (value) => sqlText<SqlBool>`${value} ${sqlText.raw(operator)} ${operand}`
 }
 
 function compileGroupTest(sqlDialect: SqlDialect, isEqual: boolean, values: readonly string[]): Test {
   return (value) => {
     const isOne = sqlDialect.isOneOf(value, values)
-    return isEqual ? isOne : sql<SqlBool>`not (${isOne})`
+    return isEqual ? isOne : sqlText<SqlBool>`not (${isOne})`
   }
 }
 
@@ -116,7 +116,7 @@ function compileRange(low: Literal, high: Literal, typed: TypedSymbol, at: Posit
   }
   const from = toComparable(typed, low, at)
   const to = toComparable(typed, high, at)
-  return (value) => sql<SqlBool>`(${value} >= ${from} and ${value} < ${to})`
+  return (value) => sqlText<SqlBool>`(${value} >= ${from} and ${value} < ${to})`
 }
 
 /** Converts a literal to the value to compare with; to an array if it names a group of values. */

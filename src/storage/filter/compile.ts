@@ -2,7 +2,7 @@
 import type { Kysely, SqlBool } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../../definitions/model/filter-symbols.ts'
 import type { Database } from '../database.ts'
-import { ALWAYS, sql } from '../lists/sql-text.ts'
+import { ALWAYS, sqlText } from '../lists/sql-text.ts'
 import { getSqlDialect, type SqlDialect } from '../sql-dialect.ts'
 import {
   COUNT,
@@ -39,7 +39,7 @@ const COST = {
 // No client sends a thousand comparisons of ids or names, or a hundred searches in text.
 const MAX_COST = 4_000
 
-const FALSE = sql<SqlBool>`1 = 0`
+const FALSE = sqlText<SqlBool>`1 = 0`
 
 /** A compiled predicate. */
 export interface CompiledFilter {
@@ -106,7 +106,7 @@ export class FilterCompiler {
     }
     return [
       ...compileOrder,
-      { expression: sql.ref(`${this.#source.table}.${key.column}`), isDescending: key.isDescending },
+      { expression: sqlText.ref(`${this.#source.table}.${key.column}`), isDescending: key.isDescending },
     ]
   }
 
@@ -122,7 +122,7 @@ export class FilterCompiler {
           node.kind,
         )
       case 'not':
-        return sql<SqlBool>`not (${this.#compilePredicate(node.term, true)})`
+        return sqlText<SqlBool>`not (${this.#compilePredicate(node.term, true)})`
       case 'constant':
         return node.value ? ALWAYS : FALSE
       case 'symbol':
@@ -164,28 +164,29 @@ export class FilterCompiler {
       return compileTagCondition(
         this.#sqlDialect,
         node,
-        sql.ref(`${this.#source.table}.${symbol.column}`),
+        sqlText.ref(`${this.#source.table}.${symbol.column}`),
         key,
         left.at,
       )
     }
     const test = compileTest(this.#sqlDialect, node, symbol, left.at)
     const condition = symbol.namedIn ? this.#compileNamed(symbol.namedIn, symbol, test) : test(this.#toColumn(symbol))
-    return isNegated && symbol.isNullable ? sql<SqlBool>`coalesce(${condition}, false)` : condition
+    return isNegated && symbol.isNullable ? sqlText<SqlBool>`coalesce(${condition}, false)` : condition
   }
 
   /** Finds the ids by name once, in the table of the referenced records, instead of once a record. */
   #compileNamed(table: string, symbol: FilterSymbol, test: Test): Condition {
     this.#tables.add(table)
-    const ids = sql`select id from ${sql.table(table)} where ${this.#guard(test(sql.ref(`${table}.name`)))}`
-    return sql<SqlBool>`${this.#toColumn(symbol)} in (${ids})`
+    const ids = sqlText`select id from ${sqlText.table(table)} where ${this.#guard(test(sqlText.ref(`${table}.name`)))}`
+    return sqlText<SqlBool>`${this.#toColumn(symbol)} in (${ids})`
   }
 
   #compileQuantified(node: ComparisonNode, quantifier: 'anyOf' | 'allOf', symbolNode: SymbolNode): Condition {
     const symbol = this.#findSetSymbol(symbolNode, quantifier)
     const set = this.#compileSet(symbol)
     const test = compileTest(this.#sqlDialect, node, symbol, symbolNode.at)
-    if (quantifier === 'allOf') return sql<SqlBool>`not ${set.some((value) => sql<SqlBool>`not (${test(value)})`)}`
+    if (quantifier === 'allOf')
+      return sqlText<SqlBool>`not ${set.some((value) => sqlText<SqlBool>`not (${test(value)})`)}`
     const isEqual =
       (node.kind === 'compare' && node.operator === '=' && node.right.kind !== 'null') || node.kind === 'in'
     return isEqual ? set.someEqual(test, this.#narrow.has(node)) : set.some(test)
@@ -195,12 +196,12 @@ export class FilterCompiler {
 
   #compileIsEmpty({ symbol, query }: SetArgument): Condition {
     const set = this.#compileSet(this.#findSetSymbol(symbol, 'isEmpty'))
-    return query ? sql<SqlBool>`not exists (${this.#compileSubQuery(symbol, query)})` : set.isEmpty
+    return query ? sqlText<SqlBool>`not exists (${this.#compileSubQuery(symbol, query)})` : set.isEmpty
   }
 
   #compileCount({ symbol, query }: SetArgument): Column {
     const set = this.#compileSet(this.#findSetSymbol(symbol, 'count'))
-    return query ? sql`(select count(*) from (${this.#compileSubQuery(symbol, query)}) as matches)` : set.count
+    return query ? sqlText`(select count(*) from (${this.#compileSubQuery(symbol, query)}) as matches)` : set.count
   }
 
   /** Selects the records of a set that match the inner query. */
@@ -214,8 +215,8 @@ export class FilterCompiler {
     const condition = predicate ? inner.compile(predicate).condition : ALWAYS
     for (const table of inner.#tables) this.#tables.add(table)
     this.#addCost(inner.#cost, node.at)
-    const own = sql.ref(`${target.table}.n`)
-    const matches = sql`select 1 from (${this.#compileSet(symbol).keys}) as named join ${sql.table(target.table)} on ${own} = named.n where ${condition}`
+    const own = sqlText.ref(`${target.table}.n`)
+    const matches = sqlText`select 1 from (${this.#compileSet(symbol).keys}) as named join ${sqlText.table(target.table)} on ${own} = named.n where ${condition}`
     return applyWindow(matches, skip, limit)
   }
 
@@ -235,7 +236,7 @@ export class FilterCompiler {
   /** Wraps a condition so that it counts the cost of everything compiled so far. */
   #guard(condition: Condition): Condition {
     if (!this.#isGuarded) return condition
-    return sql<SqlBool>`(${this.#sqlDialect.guard(COST.guard + this.#cost)} and ${condition})`
+    return sqlText<SqlBool>`(${this.#sqlDialect.guard(COST.guard + this.#cost)} and ${condition})`
   }
 
   #addCost(cost: number, at: Position): void {
@@ -254,9 +255,9 @@ export class FilterCompiler {
   }
 
   #toColumn(symbol: FilterSymbol): Column {
-    if (symbol.constant !== undefined) return symbol.constant ? sql`1` : sql`0`
-    const column = sql.ref(`${this.#source.table}.${symbol.column}`)
-    if (symbol.trueIds) return sql`case when ${this.#sqlDialect.isOneOf(column, symbol.trueIds)} then 1 else 0 end`
+    if (symbol.constant !== undefined) return symbol.constant ? sqlText`1` : sqlText`0`
+    const column = sqlText.ref(`${this.#source.table}.${symbol.column}`)
+    if (symbol.trueIds) return sqlText`case when ${this.#sqlDialect.isOneOf(column, symbol.trueIds)} then 1 else 0 end`
     return symbol.path ? this.#sqlDialect.member(column, symbol.path) : column
   }
 }
@@ -276,7 +277,7 @@ function findPosition(operand: Operand): Position {
  * Joins conditions as a balanced tree. A plain chain nests one level a term, and SQLite accepts a thousand levels at most.
  */
 function joinBalanced(terms: readonly Condition[], operator: 'and' | 'or'): Condition {
-  if (terms.length <= 2) return sql<SqlBool>`(${sql.join(terms, sql.raw(` ${operator} `))})`
+  if (terms.length <= 2) return sqlText<SqlBool>`(${sqlText.join(terms, sqlText.raw(` ${operator} `))})`
   const middle = Math.ceil(terms.length / 2)
   return joinBalanced(
     [joinBalanced(terms.slice(0, middle), operator), joinBalanced(terms.slice(middle), operator)],
@@ -287,5 +288,5 @@ function joinBalanced(terms: readonly Condition[], operator: 'and' | 'or'): Cond
 function applyWindow(query: Column, skip: number | undefined, limit: Query['limit']): Column {
   const isAll = limit === undefined || limit === 'none' || limit < 0
   if (isAll && !skip) return query
-  return sql`${query} limit ${isAll ? Number.MAX_SAFE_INTEGER : limit} offset ${Math.max(skip ?? 0, 0)}`
+  return sqlText`${query} limit ${isAll ? Number.MAX_SAFE_INTEGER : limit} offset ${Math.max(skip ?? 0, 0)}`
 }

@@ -4,7 +4,7 @@ import { toSetTableName } from '../../definitions/model/columns.ts'
 import type { FilterSource, FilterSymbol } from '../../definitions/model/filter-symbols.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import { getResource } from '../../definitions/resources/index.ts'
-import { sql } from '../lists/sql-text.ts'
+import { sqlText } from '../lists/sql-text.ts'
 import type { SqlDialect } from '../sql-dialect.ts'
 import type { Column, Condition, Test } from './comparisons.ts'
 
@@ -27,11 +27,11 @@ export interface SetSql {
 
 export function compileSet(sqlDialect: SqlDialect, { table }: FilterSource, { column, set }: SetSymbol): SetSql {
   return set.kind === 'members'
-    ? compileStoredSet(sqlDialect, table, sql.ref(`${table}.${column}`), set.table, set.linked)
+    ? compileStoredSet(sqlDialect, table, sqlText.ref(`${table}.${column}`), set.table, set.linked)
     : compileMatchedSet(sqlDialect, table, column, getResource(set.linked))
 }
 
-const VALUE = sql.ref('value')
+const VALUE = sqlText.ref('value')
 
 function compileStoredSet(
   sqlDialect: SqlDialect,
@@ -44,19 +44,19 @@ function compileStoredSet(
   const target = linked ? getResource(linked).table : ''
   return {
     tables: [table],
-    some: (test) => sql<SqlBool>`exists (select 1 from ${elements} where ${test(VALUE)})`,
+    some: (test) => sqlText<SqlBool>`exists (select 1 from ${elements} where ${test(VALUE)})`,
     // Searches the set's table, which is ordered by value. If few records have the value, the search starts there; if many
     // have it, the search starts at the records.
     someEqual(test, isNarrow) {
-      const own = sql.ref(`${owner}.n`)
-      const having = sql`select n from ${sql.table(table)} where ${test(sql.ref(`${table}.value`))}`
+      const own = sqlText.ref(`${owner}.n`)
+      const having = sqlText`select n from ${sqlText.table(table)} where ${test(sqlText.ref(`${table}.value`))}`
       return isNarrow
-        ? sql<SqlBool>`${own} in (${having})`
-        : sql<SqlBool>`exists (${having} and ${sql.ref(`${table}.n`)} = ${own})`
+        ? sqlText<SqlBool>`${own} in (${having})`
+        : sqlText<SqlBool>`exists (${having} and ${sqlText.ref(`${table}.n`)} = ${own})`
     },
-    isEmpty: sql<SqlBool>`${sqlDialect.elementCount(json)} = 0`,
+    isEmpty: sqlText<SqlBool>`${sqlDialect.elementCount(json)} = 0`,
     count: sqlDialect.elementCount(json),
-    keys: sql`select n from ${sql.table(target)} where id in (select value from ${elements})`,
+    keys: sqlText`select n from ${sqlText.table(target)} where id in (select value from ${elements})`,
   }
 }
 
@@ -66,39 +66,39 @@ function compileStoredSet(
  * of one id costs one step a role and attribute.
  */
 function compileMatchedSet(sqlDialect: SqlDialect, policies: string, column: string, target: AnyResource): SetSql {
-  const roles = sqlDialect.elements(sql.ref(`${policies}.${column}`))
-  const semantic = sql.ref(`${policies}.semantic`)
-  const records = sql.table(target.table)
+  const roles = sqlDialect.elements(sqlText.ref(`${policies}.${column}`))
+  const semantic = sqlText.ref(`${policies}.semantic`)
+  const records = sqlText.table(target.table)
   const attributes = toSetTableName(target, 'roleAttributes')
-  const namedIds = sql`(select substr(value, 2) from ${roles} where substr(value, 1, 1) = '@')`
-  const requiredAttributes = sql`(select substr(value, 2) from ${roles} where substr(value, 1, 1) = '#')`
-  const requiredCount = sql`(select count(*) from ${roles} where substr(value, 1, 1) = '#')`
-  const isAll = sql`exists (select 1 from ${roles} where value = '#all')`
-  const having = sql`select n from ${sql.table(attributes)} where value in ${requiredAttributes}`
+  const namedIds = sqlText`(select substr(value, 2) from ${roles} where substr(value, 1, 1) = '@')`
+  const requiredAttributes = sqlText`(select substr(value, 2) from ${roles} where substr(value, 1, 1) = '#')`
+  const requiredCount = sqlText`(select count(*) from ${roles} where substr(value, 1, 1) = '#')`
+  const isAll = sqlText`exists (select 1 from ${roles} where value = '#all')`
+  const having = sqlText`select n from ${sqlText.table(attributes)} where value in ${requiredAttributes}`
   const branches = [
-    sql`select n from ${records} where ${isAll}`,
-    sql`select n from ${records} where id in ${namedIds}`,
-    sql`${having} and (${semantic} = 'AnyOf' or ${requiredCount} = 1)`,
-    sql`${having} and ${semantic} = 'AllOf' and ${requiredCount} > 1 group by n having count(*) = ${requiredCount}`,
+    sqlText`select n from ${records} where ${isAll}`,
+    sqlText`select n from ${records} where id in ${namedIds}`,
+    sqlText`${having} and (${semantic} = 'AnyOf' or ${requiredCount} = 1)`,
+    sqlText`${having} and ${semantic} = 'AllOf' and ${requiredCount} > 1 group by n having count(*) = ${requiredCount}`,
   ]
   // Each branch is a sub-query, so that the `group by` of the last one does not apply to the others.
-  const each = branches.map((side) => sql`select n from (${side}) as branch`)
-  const keys = sql`${sql.join(each, sql` union `)}`
-  const id = sql.ref('candidate.id')
+  const each = branches.map((side) => sqlText`select n from (${side}) as branch`)
+  const keys = sqlText`${sqlText.join(each, sqlText` union `)}`
+  const id = sqlText.ref('candidate.id')
   return {
     tables: [target.table, attributes],
     some: (test) =>
-      sql<SqlBool>`exists (select 1 from (${keys}) as found join ${records} as candidate on candidate.n = found.n where ${test(id)})`,
+      sqlText<SqlBool>`exists (select 1 from (${keys}) as found join ${records} as candidate on candidate.n = found.n where ${test(id)})`,
     someEqual(test) {
-      const own = sql`(select value from ${sqlDialect.elements(sql.ref('candidate.roleAttributes'))})`
-      const asNamed = sql`exists (select 1 from ${roles} where value = '#all' or value = '@' || candidate.id)`
-      const asAny = sql`${semantic} = 'AnyOf' and exists (select 1 from ${roles} where substr(value, 1, 1) = '#' and substr(value, 2) in ${own})`
-      const asAll = sql`${semantic} = 'AllOf' and ${requiredCount} > 0 and not exists (select 1 from ${roles} where substr(value, 1, 1) = '#' and substr(value, 2) not in ${own})`
-      return sql<SqlBool>`exists (select 1 from ${records} as candidate where ${test(id)} and (${asNamed} or (${asAny}) or (${asAll})))`
+      const own = sqlText`(select value from ${sqlDialect.elements(sqlText.ref('candidate.roleAttributes'))})`
+      const asNamed = sqlText`exists (select 1 from ${roles} where value = '#all' or value = '@' || candidate.id)`
+      const asAny = sqlText`${semantic} = 'AnyOf' and exists (select 1 from ${roles} where substr(value, 1, 1) = '#' and substr(value, 2) in ${own})`
+      const asAll = sqlText`${semantic} = 'AllOf' and ${requiredCount} > 0 and not exists (select 1 from ${roles} where substr(value, 1, 1) = '#' and substr(value, 2) not in ${own})`
+      return sqlText<SqlBool>`exists (select 1 from ${records} as candidate where ${test(id)} and (${asNamed} or (${asAny}) or (${asAll})))`
     },
     // `union all` keeps duplicates, so that the first match is enough.
-    isEmpty: sql<SqlBool>`not exists (${sql.join(each, sql` union all `)})`,
-    count: sql`(select count(*) from (${keys}) as found)`,
+    isEmpty: sqlText<SqlBool>`not exists (${sqlText.join(each, sqlText` union all `)})`,
+    count: sqlText`(select count(*) from (${keys}) as found)`,
     keys,
   }
 }

@@ -1,6 +1,6 @@
 // Compiles conditions on tags: user-defined keys, whose values compare by the type of the literal.
 import type { SqlBool } from 'kysely'
-import { sql } from '../lists/sql-text.ts'
+import { sqlText } from '../lists/sql-text.ts'
 import type { SqlDialect } from '../sql-dialect.ts'
 import { type Column, type ComparisonNode, type Condition, isEquality, toNeedle } from './comparisons.ts'
 import type { Literal, Position } from './tree.ts'
@@ -21,7 +21,7 @@ export function compileTagCondition(
   at: Position,
 ): Condition {
   const tag = new Tag(sqlDialect, tags, key)
-  return sql<SqlBool>`coalesce(${compileCondition(sqlDialect, node, tag, at)}, false)`
+  return sqlText<SqlBool>`coalesce(${compileCondition(sqlDialect, node, tag, at)}, false)`
 }
 
 /** One tag as text, as number, and its type. */
@@ -34,7 +34,7 @@ class Tag {
     const path = [key]
     this.text = sqlDialect.memberText(tags, path)
     this.type = sqlDialect.memberType(tags, path)
-    this.number = sql`case when ${this.type} in ('integer', 'real') then ${sqlDialect.member(tags, path)} end`
+    this.number = sqlText`case when ${this.type} in ('integer', 'real') then ${sqlDialect.member(tags, path)} end`
   }
 }
 
@@ -44,15 +44,15 @@ function compileCondition(sqlDialect: SqlDialect, node: ComparisonNode, tag: Tag
       return compileTagMembership(sqlDialect, node.values, tag)
     case 'between':
       if (node.low.kind !== 'number' || node.high.kind !== 'number') return NEVER
-      return sql<SqlBool>`(${tag.number} >= ${node.low.value} and ${tag.number} < ${node.high.value})`
+      return sqlText<SqlBool>`(${tag.number} >= ${node.low.value} and ${tag.number} < ${node.high.value})`
     case 'compare':
       return compileTagComparison(sqlDialect, node, tag, at)
   }
 }
 
 // Tags hold no date-times: no tag equals one, and every tag differs from it.
-const NEVER = sql<SqlBool>`1 = 0`
-const ALWAYS = sql<SqlBool>`1 = 1`
+const NEVER = sqlText<SqlBool>`1 = 0`
+const ALWAYS = sqlText<SqlBool>`1 = 1`
 
 function compileTagMembership(sqlDialect: SqlDialect, literals: readonly Literal[], tag: Tag): Condition {
   const kind = literals[0]?.kind
@@ -71,19 +71,19 @@ function compileTagComparison(
   if (operator === 'icontains') return sqlDialect.containsIgnoringCase(tag.text, toNeedle(right))
   switch (right.kind) {
     case 'null':
-      return operator === '=' ? sql<SqlBool>`${tag.text} is null` : sql<SqlBool>`${tag.text} is not null`
+      return operator === '=' ? sqlText<SqlBool>`${tag.text} is null` : sqlText<SqlBool>`${tag.text} is not null`
     case 'boolean': {
       // A tag that is missing or not a boolean counts as false.
-      const isTrue = sql<SqlBool>`coalesce(${tag.type} = 'true', false)`
-      return right.value === isEquality(operator, 'true and false', at) ? isTrue : sql<SqlBool>`not ${isTrue}`
+      const isTrue = sqlText<SqlBool>`coalesce(${tag.type} = 'true', false)`
+      return right.value === isEquality(operator, 'true and false', at) ? isTrue : sqlText<SqlBool>`not ${isTrue}`
     }
     case 'date':
       return operator === '!=' ? ALWAYS : NEVER
     default: {
       const value = right.kind === 'number' ? tag.number : tag.text
       return operator === '!='
-        ? sql<SqlBool>`${value} is distinct from ${right.value}`
-        : sql<SqlBool>`${value} ${sql.raw(operator)} ${right.value}`
+        ? sqlText<SqlBool>`${value} is distinct from ${right.value}`
+        : sqlText<SqlBool>`${value} ${sqlText.raw(operator)} ${right.value}`
     }
   }
 }

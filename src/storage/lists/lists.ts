@@ -22,7 +22,7 @@ import {
   type RowCountHint,
   selectorsCondition,
 } from './role-conditions.ts'
-import { type SqlText, sql, toWhere } from './sql-text.ts'
+import { type SqlText, sqlText, toWhere } from './sql-text.ts'
 
 type Reading = Pick<Context, 'db' | 'caller'>
 
@@ -164,7 +164,7 @@ export function queryRows(store: Store, context: Reading, recordList: RecordList
 /** The same for any table. */
 export function queryRowsOf<Row = AnyRow>(store: Store, query: ListQuery): Awaitable<RowQuery<Row>> {
   return whenReady(buildStatements(store, query, 'all'), ({ matching, window, isCostly }) => ({
-    compile: () => compileSql(query.context.db, sql<Row>`select * ${matching} ${window}`),
+    compile: () => compileSql(query.context.db, sqlText<Row>`select * ${matching} ${window}`),
     isCostly,
   }))
 }
@@ -177,7 +177,7 @@ export function queryPage(store: Store, query: ListQuery): Awaitable<Page> {
     const { limit, offset } = plan
     // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
     const reader = toReader(context.caller)
-    const page = { compile: () => compileSql(context.db, sql<{ n: number }>`select n ${matching} ${window}`) }
+    const page = { compile: () => compileSql(context.db, sqlText<{ n: number }>`select n ${matching} ${window}`) }
     return whenReady(store.scan(page, reader), (rows) => {
       const keys = rows.map(({ n }) => n)
       if (offset === 0 && (limit === 'none' || rows.length < limit))
@@ -185,7 +185,7 @@ export function queryPage(store: Store, query: ListQuery): Awaitable<Page> {
       // If only the table itself is read, all of its records are found in the same way as the first ones.
       const total = whenReady(read.length === 1 ? first : buildStatements(store, query, 'all'), (all) => {
         const count = {
-          compile: () => compileSql(context.db, sql<{ n: number }>`select count(*) as n ${all.matchingCount}`),
+          compile: () => compileSql(context.db, sqlText<{ n: number }>`select count(*) as n ${all.matchingCount}`),
         }
         return store.count(count, read, reader)
       })
@@ -231,11 +231,11 @@ function composeStatements(
   isCostly: boolean,
 ): Statements {
   const where = toWhere(filter ? [filter.condition, ...conditions] : conditions)
-  const matching = sql`from ${sql.table(source.table)}${where}`
+  const matching = sqlText`from ${sqlText.table(source.table)}${where}`
   return {
     matching,
     matchingCount: matching,
-    window: sql`${compileOrderBy(compiler, plan)}${toWindow(plan)}`,
+    window: sqlText`${compileOrderBy(compiler, plan)}${toWindow(plan)}`,
     read: [...new Set([source.table, ...tables, ...(filter?.tables ?? [])])],
     isCostly,
   }
@@ -256,7 +256,7 @@ function mayBeCostly(
   if (cost === 0) return false
   const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
   const newest = tables.map((table) => {
-    const query = sql<{ n: number }>`select coalesce(max(n), 0) as n from ${sql.table(table)}`
+    const query = sqlText<{ n: number }>`select coalesce(max(n), 0) as n from ${sqlText.table(table)}`
     return store.count({ compile: () => compileSql(context.db, query) }, [table])
   })
   return whenReady(whenAllReady(newest), (keys) => cost * keys.reduce((sum, n) => sum + n, 0) > MAX_UNGUARDED_COST)
@@ -268,12 +268,12 @@ const recordTables: ReadonlySet<string> = new Set([
   'audit_records',
 ])
 
-const EMPTY_SQL = sql``
+const EMPTY_SQL = sqlText``
 
 function toWindow({ limit, offset }: ListPlan) {
   // A limit that is a parameter would have SQLite plan the statement again at each use.
-  if (limit !== 'none') return sql` limit ${sql.lit(limit)} offset ${offset}`
-  return offset === 0 ? EMPTY_SQL : sql` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
+  if (limit !== 'none') return sqlText` limit ${sqlText.lit(limit)} offset ${offset}`
+  return offset === 0 ? EMPTY_SQL : sqlText` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
 }
 
 /** What a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
@@ -284,9 +284,9 @@ export function compileOrder(compiler: FilterCompiler, { order: { keys, isParame
 /** The clause that sorts by what a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, as `compileOrder` */
 export function compileOrderBy(compiler: FilterCompiler, plan: ListPlan): SqlText {
   const terms = compileOrder(compiler, plan).map(({ expression, isDescending }) =>
-    isDescending ? sql`${expression} desc` : sql`${expression} asc`,
+    isDescending ? sqlText`${expression} desc` : sqlText`${expression} asc`,
   )
-  return sql`order by ${sql.join(terms)}`
+  return sqlText`order by ${sqlText.join(terms)}`
 }
 
 /** The set equalities, among the terms that all must hold, which few records pass. */
@@ -300,7 +300,7 @@ function findSelectiveTests(
     if (term.kind !== 'compare' || term.operator !== '=' || term.left.kind !== 'anyOf') return []
     const set = source.symbols.get(term.left.symbol.name)?.set
     if (set?.kind !== 'members' || term.right.kind !== 'string') return []
-    const test = sql<SqlBool>`value = ${term.right.value}`
+    const test = sqlText<SqlBool>`value = ${term.right.value}`
     const isNarrow = isSelective({ store, context, hint }, source.table, set.table, test)
     return [whenReady(isNarrow, (narrow) => (narrow ? term : undefined))]
   })
@@ -324,10 +324,10 @@ function toCondition(search: RecordSearch, restriction: Restriction): Awaitable<
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
   if ('sides' in restriction) return selectorsCondition(search, restriction.sides)
   if ('equals' in restriction)
-    return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
+    return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   if ('atMost' in restriction)
-    return sql<SqlBool>`${sql.ref(`${resource.table}.${restriction.field}`)} <= ${restriction.atMost}`
+    return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.${restriction.field}`)} <= ${restriction.atMost}`
   const table = toSetTableName(resource, restriction.field)
   tables.add(table)
-  return sql<SqlBool>`${sql.ref(`${resource.table}.n`)} in (select n from ${sql.table(table)} where value = ${restriction.contains})`
+  return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.n`)} in (select n from ${sqlText.table(table)} where value = ${restriction.contains})`
 }

@@ -8,7 +8,7 @@ import { compileSql, getSqlDialect } from '../sql-dialect.ts'
 import type { Store } from '../store.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrderBy, type Window } from './lists.ts'
-import { sql } from './sql-text.ts'
+import { sqlText } from './sql-text.ts'
 
 /** An item as filters see it: the columns of the symbols of its source, as a table would hold them. */
 export type MemoryRow = { readonly id: string } & Readonly<Record<string, Stored>>
@@ -58,16 +58,16 @@ async function selectMatching<Item>(
   { source, plan, items, toRow }: MemoryList<Item>,
 ): Promise<Item[]> {
   const compiler = new FilterCompiler(db, source, { isGuarded: true })
-  const condition = plan.predicate ? compiler.compile(plan.predicate).condition : sql`1 = 1`
+  const condition = plan.predicate ? compiler.compile(plan.predicate).condition : sqlText`1 = 1`
   const columns = [...new Set([source.key.column, ...[...source.symbols.values()].map(({ column }) => column)])]
   const rows = items.map((item, position) => ({ ...pick(toRow(item), columns), position }))
   const dialect = getSqlDialect(db)
   const members = ['position', ...columns].map(
-    (column) => sql`${dialect.member(sql.ref('value'), [column])} as ${sql.ref(column)}`,
+    (column) => sqlText`${dialect.member(sqlText.ref('value'), [column])} as ${sqlText.ref(column)}`,
   )
-  const elements = dialect.elements(sql`${JSON.stringify(rows)}`)
-  const query = sql<{ position: number }>`select position from
-    (select ${sql.join(members)} from ${elements}) as ${sql.table(source.table)}
+  const elements = dialect.elements(sqlText`${JSON.stringify(rows)}`)
+  const query = sqlText<{ position: number }>`select position from
+    (select ${sqlText.join(members)} from ${elements}) as ${sqlText.table(source.table)}
     where ${condition} ${compileOrderBy(compiler, plan)}`
   const statement: Compilable<{ position: number }> = { compile: () => compileSql(db, query) }
   const positions = await store.scan(statement, toReader(caller))

@@ -9,7 +9,7 @@ import { compileSql, getSqlDialect } from '../sql-dialect.ts'
 import type { Store } from '../store.ts'
 import { isOneOf } from '../untyped.ts'
 import type { ListPlan } from './list-plan.ts'
-import { ALWAYS, type SqlText, sql, toWhere } from './sql-text.ts'
+import { ALWAYS, type SqlText, sqlText, toWhere } from './sql-text.ts'
 
 type Reading = Pick<Context, 'db'>
 
@@ -40,7 +40,7 @@ export function selectorsCondition(search: RecordSearch, sides: readonly RoleSel
   const byIds = ids.size > 0 ? [isOneOf(context.db, `${resource.table}.id`, [...ids])] : []
   return whenReady(whenAllReady(byAttributes), (conditions) => {
     const alternatives = [...conditions, ...byIds]
-    return alternatives.length === 0 ? sql<SqlBool>`1 = 0` : anyOf(alternatives)
+    return alternatives.length === 0 ? sqlText<SqlBool>`1 = 0` : anyOf(alternatives)
   })
 }
 
@@ -52,7 +52,7 @@ function anyOf(conditions: readonly SqlText<SqlBool>[]): SqlText<SqlBool> {
   const [only] = conditions
   if (conditions.length === 1 && only) return only
   const middle = conditions.length >> 1
-  return sql<SqlBool>`(${anyOf(conditions.slice(0, middle))} or ${anyOf(conditions.slice(middle))})`
+  return sqlText<SqlBool>`(${anyOf(conditions.slice(0, middle))} or ${anyOf(conditions.slice(middle))})`
 }
 
 // From this number of attributes on, a record is matched by how many of them it has, instead of by one test for each.
@@ -65,24 +65,24 @@ function attributesCondition(
 ): Awaitable<SqlText<SqlBool>> {
   const { context, resource } = search
   const table = toSetTableName(resource, 'roleAttributes')
-  const own = sql.ref(`${resource.table}.n`)
+  const own = sqlText.ref(`${resource.table}.n`)
   const having = (values: readonly string[]): Awaitable<SqlText<SqlBool>> => {
-    const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), values)
-    const select = sql`select n from ${sql.table(table)} where ${has}`
+    const has = getSqlDialect(context.db).isOneOf(sqlText.ref('value'), values)
+    const select = sqlText`select n from ${sqlText.table(table)} where ${has}`
     return whenReady(isSelective(search, resource.table, table, has), (isNarrow) =>
       isNarrow
-        ? sql<SqlBool>`${own} in (${select})`
-        : sql<SqlBool>`exists (${select} and ${sql.ref(`${table}.n`)} = ${own})`,
+        ? sqlText<SqlBool>`${own} in (${select})`
+        : sqlText<SqlBool>`exists (${select} and ${sqlText.ref(`${table}.n`)} = ${own})`,
     )
   }
   if (semantic === 'AnyOf') return having(attributes)
   if (attributes.length >= MANY_ATTRIBUTES) {
-    const has = getSqlDialect(context.db).isOneOf(sql.ref('value'), attributes)
-    const holders = sql`select n from ${sql.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
-    return sql<SqlBool>`${own} in (${holders})`
+    const has = getSqlDialect(context.db).isOneOf(sqlText.ref('value'), attributes)
+    const holders = sqlText`select n from ${sqlText.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
+    return sqlText<SqlBool>`${own} in (${holders})`
   }
   const all = whenAllReady(attributes.map((attribute) => having([attribute])))
-  return whenReady(all, (conditions) => sql<SqlBool>`(${sql.join(conditions, sql` and `)})`)
+  return whenReady(all, (conditions) => sqlText<SqlBool>`(${sqlText.join(conditions, sqlText` and `)})`)
 }
 
 /** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
@@ -109,6 +109,6 @@ export function isSelective(
 }
 
 function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Awaitable<number> {
-  const query = sql<{ n: number }>`select count(*) as n from ${sql.table(table)}${toWhere([condition])}`
+  const query = sqlText<{ n: number }>`select count(*) as n from ${sqlText.table(table)}${toWhere([condition])}`
   return store.count({ compile: () => compileSql(db, query) }, [table])
 }

@@ -26,7 +26,7 @@ export class SqlText<T = unknown> implements Expression<T> {
 }
 
 /** Composes SQL: a value that is SQL is inserted, any other one becomes a parameter. */
-export function sql<T = unknown>(strings: TemplateStringsArray, ...values: readonly unknown[]): SqlText<T> {
+export function sqlText<T = unknown>(strings: TemplateStringsArray, ...values: readonly unknown[]): SqlText<T> {
   const pieces = [strings[0] ?? '']
   const parameters: unknown[] = []
   for (const [at, value] of values.entries()) {
@@ -41,17 +41,17 @@ export function sql<T = unknown>(strings: TemplateStringsArray, ...values: reado
 }
 
 /** A column, with its table before a dot if it is named. */
-sql.ref = (name: string): SqlText => new SqlText([name.split('.').map(quoteName).join('.')], [])
+sqlText.ref = (name: string): SqlText => new SqlText([name.split('.').map(quoteName).join('.')], [])
 
-sql.table = (name: string): SqlText => new SqlText([quoteName(name)], [])
+sqlText.table = (name: string): SqlText => new SqlText([quoteName(name)], [])
 
 /** Text of this program, never of a caller. */
-sql.raw = (text: string): SqlText => new SqlText([text], [])
+sqlText.raw = (text: string): SqlText => new SqlText([text], [])
 
 /** A number as part of the text. */
-sql.lit = (value: number): SqlText => new SqlText([String(value)], [])
+sqlText.lit = (value: number): SqlText => new SqlText([String(value)], [])
 
-sql.join = (items: readonly SqlText[], separator: SqlText = COMMA): SqlText => {
+sqlText.join = (items: readonly SqlText[], separator: SqlText = COMMA): SqlText => {
   const pieces = ['']
   const parameters: unknown[] = []
   for (const [at, item] of items.entries()) {
@@ -61,10 +61,10 @@ sql.join = (items: readonly SqlText[], separator: SqlText = COMMA): SqlText => {
   return new SqlText(pieces, parameters)
 }
 
-const COMMA = sql`, `
+const COMMA = sqlText`, `
 
 /** The condition that every row meets, see `toWhere`. */
-export const ALWAYS = sql<SqlBool>`1 = 1`
+export const ALWAYS = sqlText<SqlBool>`1 = 1`
 
 /**
  * The `where` clause of these conditions. `ALWAYS` is left out: without a condition, SQLite counts all rows of a table by the
@@ -72,7 +72,7 @@ export const ALWAYS = sql<SqlBool>`1 = 1`
  */
 export function toWhere(conditions: readonly SqlText<SqlBool>[]): SqlText {
   const restrictive = conditions.filter((condition) => condition !== ALWAYS)
-  return restrictive.length === 0 ? sql`` : sql` where ${sql.join(restrictive, sql` and `)}`
+  return restrictive.length === 0 ? sqlText`` : sqlText` where ${sqlText.join(restrictive, sqlText` and `)}`
 }
 
 function append(pieces: string[], parameters: unknown[], text: SqlText): void {

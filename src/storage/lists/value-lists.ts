@@ -10,7 +10,7 @@ import { compileSql, getSqlDialect } from '../sql-dialect.ts'
 import type { Store } from '../store.ts'
 import type { ListPlan } from './list-plan.ts'
 import { compileOrder, type Window } from './lists.ts'
-import { sql } from './sql-text.ts'
+import { sqlText } from './sql-text.ts'
 
 // Consoles sort every list by `name`.
 const SYMBOLS = ['id', 'name'].map(
@@ -48,15 +48,15 @@ export async function listValues(
   const { limit, offset, predicate } = plan
   const table = toSetTableName(resource, field)
   const compiler = new FilterCompiler(db, valueSource, { isGuarded: true })
-  const condition = predicate ? compiler.compile(predicate).condition : sql`1 = 1`
+  const condition = predicate ? compiler.compile(predicate).condition : sqlText`1 = 1`
   const isDescending = compileOrder(compiler, plan)[0]?.isDescending ?? false
   const exact = findExactValue(predicate)
   const matching = (start?: string) => {
     const values =
       exact === undefined
         ? getSqlDialect(db).distinctValues(table, 'value', isDescending, start)
-        : sql`(select value from ${sql.table(table)} where value = ${exact} limit 1)`
-    return sql<{ value: string }>`${values} as found where ${condition}`
+        : sqlText`(select value from ${sqlText.table(table)} where value = ${exact} limit 1)`
+    return sqlText<{ value: string }>`${values} as found where ${condition}`
   }
 
   const values: string[] = []
@@ -65,7 +65,7 @@ export async function listValues(
     const batchSize = limit === 'none' ? BATCH : Math.min(limit - values.length, BATCH)
     // The last value of the previous batch is found again, and skipped.
     const skip = start === undefined ? offset : 1
-    const query = sql<{ value: string }>`select value from ${matching(start)} limit ${batchSize} offset ${skip}`
+    const query = sqlText<{ value: string }>`select value from ${matching(start)} limit ${batchSize} offset ${skip}`
     const rows = await store.scan({ compile: () => compileSql(db, query) }, reader)
     for (const { value } of rows) values.push(value)
     start = rows.at(-1)?.value
@@ -73,7 +73,7 @@ export async function listValues(
     await setImmediate()
   }
   const isWhole = offset === 0 && (limit === 'none' || values.length < limit)
-  const count = sql<{ n: number }>`select count(*) as n from ${matching()}`
+  const count = sqlText<{ n: number }>`select count(*) as n from ${matching()}`
   const total = isWhole ? values.length : await store.count({ compile: () => compileSql(db, count) }, [table], reader)
   return { values, total, limit, offset }
 }

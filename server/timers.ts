@@ -1,0 +1,111 @@
+// The work that no request asks for: what is done, how often, and by which controllers of a network.
+import type { Controller } from '../src/controller.ts'
+import { pruneAudit } from '../src/storage/audit/audit-records.ts'
+import { reportClockJumps } from '../src/storage/clock-jumps.ts'
+
+interface Timer {
+  /** For the log. */
+  readonly name: string
+  readonly everyMs: number
+  /** Each controller of a network does it for itself, or one does it for all; a second one would only repeat it. */
+  readonly doneBy: 'each' | 'one'
+  /** It is also done at the start. */
+  readonly isDoneAtStart?: boolean
+  run(): Promise<unknown>
+}
+
+const SECOND_MS = 1_000
+const MINUTE_MS = 60_000
+
+function listTimers(controller: Controller): Timer[] {
+  const { aggregatedLog, auth, backups, certificates, clock, config, contexts, log, posture, store } = controller
+  const { apiSessions, failedSignIns, signers, signIns } = auth
+  const context = contexts.create({ kind: 'system' })
+  const retention = config['audit.retention']
+  return [
+    {
+      name: 'revoking sessions whose posture has expired',
+      everyMs: SECOND_MS,
+      doneBy: 'each',
+      run: () => posture.deadlines.revokeExpired(contexts),
+    },
+    {
+      // Besides every request that reads the clock.
+      name: 'reporting that the clock jumped',
+      everyMs: 5 * SECOND_MS,
+      doneBy: 'each',
+      run: () => reportClockJumps(log, context, clock),
+    },
+    {
+      name: 'deleting revoked sessions',
+      everyMs: SECOND_MS,
+      doneBy: 'one',
+      run: () => apiSessions.deleteRevoked(context),
+    },
+    { name: 'deleting idle sessions', everyMs: 5 * SECOND_MS, doneBy: 'one', run: () => apiSessions.sweep(context) },
+    {
+      name: 'writing session activity',
+      everyMs: config['session.activityFlush'],
+      doneBy: 'each',
+      run: () => apiSessions.flush(context),
+    },
+    {
+      name: 'recording counted refusals',
+      everyMs: 5 * SECOND_MS,
+      doneBy: 'each',
+      run: () => failedSignIns.flush(contexts),
+    },
+    { name: 'logging what was counted', everyMs: 5 * SECOND_MS, doneBy: 'each', run: () => aggregatedLog.flush() },
+    { name: 'recording counted sign-ins', everyMs: MINUTE_MS, doneBy: 'each', run: () => signIns.flush(contexts) },
+    {
+      name: 'checking certificates',
+      everyMs: 10 * MINUTE_MS,
+      doneBy: 'each',
+      run: () => certificates.upkeep.runIfDue(context),
+    },
+    {
+      name: 'refreshing the keys of external JWT signers',
+      everyMs: 5 * SECOND_MS,
+      doneBy: 'one',
+      run: () => signers.keyRefresher.refreshDue(contexts),
+    },
+    ...(config['backup.every'] === undefined
+      ? []
+      : [
+          {
+            name: 'making the scheduled backup',
+            everyMs: MINUTE_MS,
+            doneBy: 'each' as const,
+            run: () => backups.runIfDue(),
+          },
+        ]),
+    ...(retention === undefined
+      ? []
+      : [
+          {
+            name: 'pruning the audit',
+            everyMs: 60 * MINUTE_MS,
+            doneBy: 'one' as const,
+            isDoneAtStart: true,
+            run: () => pruneAudit(store, context, retention),
+          },
+        ]),
+  ]
+}
+
+/** Starts all timers. Returns what ends them. */
+export function startTimers(controller: Controller): () => void {
+  const running = new Set<Timer>()
+  const runAlone = async (timer: Timer) => {
+    // Work that takes longer than its interval is not begun a second time.
+    if (running.has(timer)) return
+    running.add(timer)
+    await timer.run().catch((error) => controller.log.error({ err: error }, `${timer.name} failed`))
+    running.delete(timer)
+  }
+  const intervals = listTimers(controller).map((timer) => {
+    if (timer.isDoneAtStart) void runAlone(timer)
+    return setInterval(() => void runAlone(timer), timer.everyMs)
+  })
+  return () => intervals.forEach(clearInterval)
+}
