@@ -16,7 +16,7 @@ import type { Progress } from './report/progress.ts'
 // Linux has it on every system that shares memory between processes.
 const TMPFS = '/dev/shm'
 
-// Routers are told of sessions, not of identities: so few load quickly.
+// Routers are told about sessions, not of identities: so few load quickly.
 const MAX_WITH_ROUTERS = 1_000
 
 export interface BenchOptions {

@@ -44,7 +44,7 @@ export const budgets = {
 export const bounds = {
   /** A policy that joins all identities with all services. */
   joinEverythingMilliseconds: 50,
-  /** What a request costs among the most identities, beside what it costs among the fewest. */
+  /** What a request costs among the most identities, compared with what it costs among the fewest. */
   growth: 1.2,
   /** After loading a model of up to `fewIdentities`. */
   residentMegabytes: 250,

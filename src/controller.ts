@@ -119,7 +119,7 @@ interface Posture {
   readonly failedRequests: FailedServiceRequests
 }
 
-/** What concerns routers beside their records. */
+/** What concerns routers besides their records. */
 interface Routers {
   readonly provisioner: RouterProvisioner
   readonly renewal: CertificateRenewal

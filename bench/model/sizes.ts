@@ -9,7 +9,7 @@ export interface Model {
   /** Of service policies, and of edge router policies. */
   readonly policies: number
   readonly edgeRouters: number
-  /** Identities beside these that are enrolled, and keep their certificates. */
+  /** Identities besides these that are enrolled, and keep their certificates. */
   readonly clients: number
   /** How many enroll at the same moment. */
   readonly enrollingAtOnce: number

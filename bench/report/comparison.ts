@@ -4,7 +4,7 @@ import type { Report, Result } from './results.ts'
 const NAME_WIDTH = 74
 const WIDTH = 10
 
-/** Lines that show what changed; results that only one of the runs has are passed over. */
+/** Lines that show what changed; results that only one of the runs has are skipped. */
 export function comparisonLines(now: Report, then: Report): string[] {
   const earlier = new Map(then.results.map((result) => [keyOf(result), result]))
   const lines = now.results.flatMap((result) => {

@@ -1,4 +1,4 @@
-// Many routers: their memory, all API sessions for one of them, sign-ins that all of them are told of, paths and dials.
+// Many routers: their memory, all API sessions for one of them, sign-ins that all of them are told about, paths and dials.
 import { Paths } from '../../src/network/links/paths.ts'
 import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
@@ -92,10 +92,10 @@ async function measureAnnouncements(bench: Bench, network: Network, swarm: Swarm
   const cpu = network.controller.cpuMicroseconds - cpuBefore
   const announcements = (await countAnnouncements()) - countBefore
   return [
-    fact('sign-ins that all are told of', completed / seconds, '/s'),
-    fact('sign-ins that all are told of: p99', percentile(latencies, 0.99), 'ms'),
-    fact('sign-ins that all are told of: messages to routers', announcements / seconds, '/s'),
-    fact('sign-ins that all are told of: CPU for each message, sign-in included', cpu / announcements, 'µs'),
+    fact('sign-ins that all are told about', completed / seconds, '/s'),
+    fact('sign-ins that all are told about: p99', percentile(latencies, 0.99), 'ms'),
+    fact('sign-ins that all are told about: messages to routers', announcements / seconds, '/s'),
+    fact('sign-ins that all are told about: CPU for each message, sign-in included', cpu / announcements, 'µs'),
   ]
 }
 

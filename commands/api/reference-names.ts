@@ -54,7 +54,7 @@ export async function addReferenceNames(
   return records.map((record) => withNames(record, listMembers(record), names))
 }
 
-/** The members of a record with one id each, beside which the API has no reference. */
+/** The members of a record with one id each, besides which the API has no reference. */
 function listSingleMembers(record: Entity, api: ApiDescription): IdMember[] {
   return Object.entries(record).flatMap(([name, value]) => {
     if (typeof value !== 'string' || value === '' || record[toReferenceMember(name)] !== undefined) return []

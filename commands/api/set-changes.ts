@@ -16,7 +16,7 @@ function listChangeableSets({ method }: OperationDescription, members: readonly 
   return method === 'PATCH' ? listSets(members) : []
 }
 
-/** The flags `--add-X` and `--remove-X` beside each `--X` that replaces a whole set. */
+/** The flags `--add-X` and `--remove-X` besides each `--X` that replaces a whole set. */
 export function makeSetFlags(operation: OperationDescription, members: readonly BodyFlag[]): Interfaces.FlagInput {
   const makeFlag = (description: string, flag: string, helpValue?: string) =>
     Flags.string({

@@ -1,4 +1,4 @@
-// What a generated command can do beside its operation.
+// What a generated command can do besides its operation.
 import type { Interfaces } from '@oclif/core'
 import type { CommandRun } from '../connected.ts'
 import type { Entity } from '../output/cells.ts'

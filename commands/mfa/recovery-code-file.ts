@@ -13,7 +13,7 @@ export const recoveryCodesFileFlag = Flags.string({
 /**
  * Calls `obtain`, and hands over the recovery codes that it returns. The space of the file is reserved before, so that codes
  * that exist once are not lost to a full disk.
- * @param outcome what is reported beside the codes
+ * @param outcome what is reported besides the codes
  */
 export async function handOverRecoveryCodes(
   { flags, print, notice }: CommandRun,

@@ -77,7 +77,7 @@ export type Returns =
   | {
       readonly kind: 'record' | 'list' | 'created'
       readonly resource: string
-      /** The members that are shown beside those of every record, where not all are. */
+      /** The members that are shown besides those of every record, where not all are. */
       readonly only?: readonly string[]
       /** Members that not every record has, and that are always shown here. */
       readonly always?: readonly string[]
@@ -115,15 +115,15 @@ export interface Operation<B = unknown> {
   readonly topic: string
   readonly access: Access
   readonly query?: Readonly<Record<string, QueryParameter>>
-  /** Headers of the request, in lower case, that it reads beside those of every request; `run` finds them in `headers`. */
+  /** Headers of the request, in lower case, that it reads besides those of every request; `run` finds them in `headers`. */
   readonly headers?: Readonly<Record<string, QueryParameter>>
   readonly body?: BodyReader<B>
   readonly returns: Returns
   /** The response has one form and is sent in it whatever `Accept` says, because clients name others and read this one. */
   readonly hasOneForm?: boolean
-  /** Headers of its success beside those of every response. */
+  /** Headers of its success besides those of every response. */
   readonly responseHeaders?: Readonly<Record<string, JsonSchema>>
-  /** Statuses by which it refuses beside those that follow from what it is. */
+  /** Statuses by which it refuses besides those that follow from what it is. */
   readonly errorStatuses?: readonly number[]
   /** What it does not do yet, although it is served; the documents say so, and a test keeps the list of such operations. */
   readonly incomplete?: string
@@ -182,7 +182,7 @@ export function readListBody<B>(
 export interface BodyOptions {
   readonly purpose?: Purpose
   readonly isRequired?: boolean
-  /** Members that are passed over, because the record that is sent back has them. */
+  /** Members that are skipped, because the record that is sent back has them. */
   readonly tolerated?: readonly string[]
 }
 

@@ -32,11 +32,11 @@ export interface OperationOverrides extends ShowOptions {
   readonly grantedTo?: 'administrator' | 'authenticated'
   /** Verbs that a full session without the right is refused with 403 instead of 401. */
   readonly forbidden?: readonly ResourceOperation[]
-  /** Statuses by which a verb refuses beside those that follow from what it is. */
+  /** Statuses by which a verb refuses besides those that follow from what it is. */
   readonly errorStatuses?: Readonly<Partial<Record<ResourceOperation, readonly number[]>>>
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
-  /** Which records of the list the caller asks for, beside what the filter says. */
+  /** Which records of the list the caller asks for, besides what the filter says. */
   restrict?(call: Call): Awaitable<readonly Restriction[]>
 }
 
@@ -267,7 +267,7 @@ async function findStoredType(context: Context, resource: AnyResource, id: strin
   return (await requireRow(context, resource, id)).typeId as string
 }
 
-/** The statuses by which references to unknown records are refused, beside 400. */
+/** The statuses by which references to unknown records are refused, besides 400. */
 function listUnknownStatuses(resource: AnyResource): number[] {
   return listReferenceFields(resource).flatMap(({ field }) => field.kind.reference?.unknownStatus ?? [])
 }

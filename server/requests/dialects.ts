@@ -39,12 +39,12 @@ export function detectSignInDialect(
   return readSessionHeader(headers).dialect ?? (isPeer ? 'openziti' : fallback)
 }
 
-/** What a sign-in returns beside its body: the token under both names. */
+/** What a sign-in returns besides its body: the token under both names. */
 export function makeSessionHeaders(token: string): Record<string, string> {
   return { [SESSION_HEADERS.native]: token, [SESSION_HEADERS.openziti]: token }
 }
 
-/** What a sign-in by a certificate returns beside its body, where its holder is asked to extend it. */
+/** What a sign-in by a certificate returns besides its body, where its holder is asked to extend it. */
 export function makeExtensionHeaders(dialect: Dialect, isExtendRequested: boolean): Record<string, string> {
   return dialect === 'openziti' && isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}
 }

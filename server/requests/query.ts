@@ -1,4 +1,4 @@
-// Query strings: declared parameters, checked and turned into values; all others are passed over.
+// Query strings: declared parameters, checked and turned into values; all others are skipped.
 import { unescape as decodePercents } from 'node:querystring'
 import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import { findFirstProblem } from '../../src/definitions/schema/validate.ts'

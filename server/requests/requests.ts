@@ -1,4 +1,4 @@
-// What the server knows of a request beside what Fastify does.
+// What the server knows of a request besides what Fastify does.
 import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'

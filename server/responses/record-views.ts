@@ -42,7 +42,7 @@ export interface RecordView<Item> {
 /** The records of a resource in the shape of another API. */
 export interface StoredView extends RecordView<AnyRow> {
   readonly resource: AnyResource
-  /** Symbols beside those of the resource, which depend on the moment. */
+  /** Symbols besides those of the resource, which depend on the moment. */
   listSymbols?(controller: Controller): FilterSource['symbols']
 }
 

@@ -40,7 +40,7 @@ export async function addOverrides(
 
 /**
  * Takes from an identity what it has for these services of the types of these configs, whichever config of the type that
- * is; what it does not have is passed over. @throws NOT_FOUND for an identity or config that does not exist
+ * is; what it does not have is skipped. @throws NOT_FOUND for an identity or config that does not exist
  */
 export async function removeOverrides(
   entities: EntityStore,

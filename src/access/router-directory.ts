@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Change } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
 
-/** What clients are told of an edge router, beside whether and where it is connected. */
+/** What clients are told about an edge router, besides whether and where it is connected. */
 export interface RouterEntry {
   readonly id: string
   readonly name: string

@@ -10,9 +10,9 @@ export class OutboundError extends Error {
 }
 
 export interface OutboundSettings {
-  /** Whether `http:` is allowed beside `https:`. */
+  /** Whether `http:` is allowed besides `https:`. */
   readonly allowHttp: boolean
-  /** Certificates of further authorities, as PEM, beside those of Node.js. */
+  /** Certificates of further authorities, as PEM, besides those of Node.js. */
   readonly authorities?: string | undefined
   /** How long a request may take, from its beginning to the last byte of its response, redirects included. */
   readonly timeoutMs: number

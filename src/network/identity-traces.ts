@@ -1,4 +1,4 @@
-// Which identities are traced: the controller and the routers log in detail how their connections come about, for a time.
+// Which identities are traced: the controller and the routers log in detail how their connections are established, for a time.
 import type { Clock, Instant } from '../foundation/clock.ts'
 import type { Log } from '../foundation/log.ts'
 import type { CircuitError } from './circuits/circuit-failures.ts'

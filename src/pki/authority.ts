@@ -32,7 +32,7 @@ export type { KeyedCertificate } from './authority-files.ts'
 /** The certificates that the authority replaces by itself. */
 export type Renewed = 'intermediate' | 'server'
 
-/** What a client certificate contains beside the subject and the key of its request. */
+/** What a client certificate contains besides the subject and the key of its request. */
 export interface ClientCertificateOptions {
   /** How long it is valid, in milliseconds; one year by default. */
   readonly lifetimeMs?: number

@@ -29,7 +29,7 @@ const DECODERS: Readonly<Record<number, (content: Buffer) => string | undefined>
 }
 
 /**
- * Returns the names of a certificate. A name that is malformed, or that holds U+0000, is passed over: text that other
+ * Returns the names of a certificate. A name that is malformed, or that holds U+0000, is skipped: text that other
  * software would cut there could pass for another name.
  */
 export function readCertificateNames(certificate: EncodedCertificate): CertificateNames {

@@ -206,7 +206,7 @@ const settings = {
   },
   'signers.caFile': {
     explain:
-      'A file with the certificates (PEM) of private authorities that the endpoints of external JWT signers have their certificates from; trusted beside the public ones.',
+      'A file with the certificates (PEM) of private authorities that the endpoints of external JWT signers have their certificates from; trusted besides the public ones.',
     default: '',
     read: readOptionalPath,
   },

@@ -25,7 +25,7 @@ export type PreparedQuery<P extends readonly Parameter[], Row> = (
   ...parameters: P
 ) => Promise<Row[]>
 
-/** Runs a statement that only reads: the rows are at hand if the database runs statements at once. */
+/** Runs a statement that only reads: the rows are available if the database runs statements at once. */
 type PreparedRead<P extends readonly Parameter[], Row> = (
   db: Kysely<Database>,
   ...parameters: P
@@ -52,7 +52,7 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(build: B
   }
 }
 
-/** Prepares a query for requests that should not await what is at hand. */
+/** Prepares a query for requests that should not await what is available. */
 export function prepareRead<const P extends readonly Parameter[], Row>(build: Build<P, Row>): PreparedRead<P, Row> {
   const compile = prepareStatement(build)
   return (db, ...parameters) => {

@@ -138,8 +138,8 @@ class RandomNetwork {
   }
 
   /**
-   * Polls as each client, and lists its services. Returns who was told of a change, and whose list differs. A client that listed
-   * without polling may be told of what it has seen by then.
+   * Polls as each client, and lists its services. Returns who was told about a change, and whose list differs. A client that listed
+   * without polling may be told about what it has seen by then.
    */
   async look(): Promise<{ readonly moved: boolean[]; readonly differs: boolean[] }> {
     const moved: boolean[] = []

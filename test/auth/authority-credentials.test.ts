@@ -530,7 +530,7 @@ describe('the claim of an authority', () => {
     expect(outcome(await enrollByItself(leaf, undefined, servers.pem))).toEqual([400, 'CERT_FAILED_VALIDATION'])
   })
 
-  it('is passed over for a certificate for servers that an authenticator holds', async () => {
+  it('is skipped for a certificate for servers that an authenticator holds', async () => {
     const own = await registerAuthority(people, { externalIdClaim: claim({}) })
     const { pem, keyPem, ...rest } = await leafOf(own, 'CN=pinned server', { purposes: [SERVERS] })
     const id = await people.identity()

@@ -190,7 +190,7 @@ const cases = [
 ]
 
 describe('a sign-in', () => {
-  it.each(Object.keys(kinds) as Kind[])('by %s comes about if nothing changes', async (kind) => {
+  it.each(Object.keys(kinds) as Kind[])('by %s is made if nothing changes', async (kind) => {
     const signIn = await kinds[kind]()
 
     await createApiSession(signIn.attempt, {})

@@ -31,6 +31,10 @@ const REFUSED_WORDS: Readonly<Record<string, string>> = {
   'remember(?:s|ed|ing)?': 'cache, store',
   'forg[eo]t(?:s|ten|ting)?': 'evict, remove, invalidate',
   'foretells?': 'predict',
+  'passed over': 'skipped, ignored',
+  'at hand': 'available',
+  'told of': 'told about',
+  'com(?:es?|ing) about': 'is created, is established',
   '(?<!there )is no(?! longer)': 'is not a',
 }
 

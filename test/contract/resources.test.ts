@@ -152,7 +152,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   })
 
   it('pass over such a member for clients of the other dialect', async () => {
-    const body = await exampleBody(world, resource, uniqueName(resource, way, 'passed over'))
+    const body = await exampleBody(world, resource, uniqueName(resource, way, 'skipped'))
     const token = await world.admin()
 
     const response = await world.send({

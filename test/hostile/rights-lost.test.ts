@@ -1,4 +1,4 @@
-// A caller that loses its rights while its request is under way: what it began must not come about.
+// A caller that loses its rights while its request is under way: what it began must not are made.
 import { request as httpsRequest } from 'node:https'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
@@ -260,7 +260,7 @@ describe('a change that was admitted', () => {
     expect(await countOf(name)).toBe(0)
   })
 
-  it('comes about if the change that would have taken its right is rolled back', async () => {
+  it('is made if the change that would have taken its right is rolled back', async () => {
     const context = admitted()
     const name = newIdentity().name
 
@@ -275,7 +275,7 @@ describe('a change that was admitted', () => {
     expect([failed?.status, late?.status, await countOf(name)]).toEqual(['rejected', 'fulfilled', 1])
   })
 
-  it('comes about if another identity loses its rights in the same commit', async () => {
+  it('is made if another identity loses its rights in the same commit', async () => {
     const other = await people.person({ isAdmin: true })
     const name = newIdentity().name
 

@@ -26,7 +26,7 @@ describe('services on the client API', () => {
     const { token } = await world.signIn({ isAdmin: true })
     const name = newName('service')
 
-    const replaced = await asClient(token, `/services/${id}`, 'PUT', { name, unknown: 'passed over' })
+    const replaced = await asClient(token, `/services/${id}`, 'PUT', { name, unknown: 'skipped' })
     const patched = await asClient(token, `/services/${id}`, 'PATCH', { roleAttributes: ['a'] })
     const refused = await asClient(token, `/services/${id}`, 'PATCH', { name: '' })
     const view = await manage.get(`/services/${id}`)

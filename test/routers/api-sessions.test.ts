@@ -1,4 +1,4 @@
-// What edge routers are told of sessions: all of them when a router connects, each change before the client hears of it.
+// What edge routers are told about sessions: all of them when a router connects, each change before the client hears of it.
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Message } from '../../server/control-channel/message.ts'
@@ -189,7 +189,7 @@ describe('a router that is connected', () => {
     await takeAll(router)
     const admin = await world.admin()
     const read = async () => fromBinary(ApiSessionRemovedSchema, (await router.takeType(20202)).body).tokens
-    /** A session that the router has been told of. */
+    /** A session that the router has been told about. */
     const announced = async () => {
       const session = await world.signIn()
       await router.take((message) => message.type === 20200 && readTokens(message).includes(session.token))
@@ -207,7 +207,7 @@ describe('a router that is connected', () => {
     expect(await read()).toEqual([deleted.token])
   })
 
-  it('is not told of a session that began and ended at once', async () => {
+  it('is not told about a session that began and ended at once', async () => {
     const router = await connect()
     await takeAll(router)
     const { id } = await world.signIn()
@@ -226,7 +226,7 @@ describe('a router that is connected', () => {
     expect(router.received.some((message) => message.type === 20200 && readTokens(message).includes(token))).toBe(false)
   })
 
-  it('keeps the sessions alive whose clients are connected to it, and is told of those that have ended', async () => {
+  it('keeps the sessions alive whose clients are connected to it, and is told about those that have ended', async () => {
     const router = await connect()
     const { token } = await world.signIn()
     await takeAll(router)

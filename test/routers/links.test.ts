@@ -1,4 +1,4 @@
-// Links over real connections: what routers are told of each other, what they report, and what administrators see and change.
+// Links over real connections: what routers are told about each other, what they report, and what administrators see and change.
 import { createHash, X509Certificate } from 'node:crypto'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -120,7 +120,7 @@ const findPath = (from: Connected, to: Connected) => world.controller.fabric.pat
 /** New links are used after a second. */
 const settleLinks = () => world.clock.advance(1_000)
 
-describe('routers are told of each other', () => {
+describe('routers are told about each other', () => {
   it('when one connects: it learns of all others, and they learn of it', async () => {
     const first = await connect(await newRouter())
     const second = await connect(await newRouter('routers'), 'tls:127.0.0.1:21312')

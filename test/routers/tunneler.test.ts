@@ -1,4 +1,4 @@
-// Routers that dial and host services themselves: their API session, the services that they are told of, and their terminators.
+// Routers that dial and host services themselves: their API session, the services that they are told about, and their terminators.
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Message } from '../../server/control-channel/message.ts'
@@ -191,7 +191,7 @@ describe('a router that starts to tunnel', () => {
   })
 })
 
-describe('a router that tunnels is told of its services', () => {
+describe('a router that tunnels is told about its services', () => {
   it('the first time also if there are none, and then only if something has changed', async () => {
     const { simulated } = await tunneler()
     const first = await listServices(simulated)
@@ -268,7 +268,7 @@ describe('a router that hosts a service itself', () => {
     expect(second.session).toEqual(first.session)
   })
 
-  it('has another API session if its own has ended, and is told of it', async () => {
+  it('has another API session if its own has ended, and is told about it', async () => {
     const { router, simulated, apiSession } = await tunneler()
     const { name: serviceName } = await makeService()
     await network.manage.change('DELETE', `/api-sessions/${apiSession.sessionId}`)

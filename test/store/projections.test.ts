@@ -141,7 +141,7 @@ describe('a projection', () => {
     for (const { rows, names } of observations) expect(names).toBe((await rows).length)
   })
 
-  it('that cannot be rebuilt stops the process: no caller is told of success, the others follow, and nothing is written', async () => {
+  it('that cannot be rebuilt stops the process: no caller is told about success, the others follow, and nothing is written', async () => {
     Object.assign(second.failure, { apply: 1, rebuild: 1 })
 
     const result = await add('added').catch((error) => error)

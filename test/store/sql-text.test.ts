@@ -28,7 +28,9 @@ describe('composed SQL', () => {
   })
 
   it('quotes names, each part by itself', () => {
-    expect(render(sqlText`select ${sqlText.ref('a.b')} from ${sqlText.table('odd"name')} limit ${sqlText.lit(10)}`)).toEqual({
+    expect(
+      render(sqlText`select ${sqlText.ref('a.b')} from ${sqlText.table('odd"name')} limit ${sqlText.lit(10)}`),
+    ).toEqual({
       text: 'select "a"."b" from "odd""name" limit 10',
       parameters: [],
     })

@@ -87,7 +87,7 @@ export function differences(api: Api, id: string, status: number, contentType: s
   const described = documentOf(api).operations.get(id)
   // Operations that tests make up.
   if (!described) return []
-  // Statuses that are told of no operation: requests that are cut off, and faults.
+  // Statuses that are told about no operation: requests that are cut off, and faults.
   if (status === 408 || status === 500) return []
   const response = described.responses[status]
   if (!response) return [`the document of ${id} does not name the status`]

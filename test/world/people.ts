@@ -126,7 +126,7 @@ export class People {
     return this.#world.send({ method: 'POST', path, from, body: { username, password, ...body } })
   }
 
-  /** The token of a session that must come about. */
+  /** The token of a session that must are made. */
   async sessionOf(person: Person): Promise<string> {
     const { body } = await this.signIn(person)
     expect(body.error).toBeUndefined()

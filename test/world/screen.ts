@@ -26,7 +26,7 @@ interface Cell {
   readonly background: Color
 }
 
-/** Draws the last `rows` lines of a screen. Movements of the cursor are passed over. */
+/** Draws the last `rows` lines of a screen. Movements of the cursor are skipped. */
 export function drawScreen(screen: string, theme: Theme, { columns, rows }: { columns: number; rows: number }): Pixels {
   const lines = readCells(screen, theme)
     .slice(-rows)

@@ -187,7 +187,7 @@ function toSessionClient(routerId: string, { token, apiSession }: TunnelerSessio
   return { routerId, token, apiSessionToken: apiSession.token, fingerprints: [] }
 }
 
-/** What a router is told of its API session. */
+/** What a router is told about its API session. */
 function describeApiSession({
   id,
   token,
@@ -213,7 +213,7 @@ function describeApiSession({
   }
 }
 
-/** What a router is told of a session, and of its API session if that is new. A router ends its process without the former. */
+/** What a router is told about a session, and of its API session if that is new. A router ends its process without the former. */
 function describeSession({ id, token, apiSession }: TunnelerSession) {
   const session = { sessionId: id, token }
   return apiSession.isNew ? { session, apiSession: describeApiSession(apiSession) } : { session }

@@ -16,7 +16,7 @@ interface Changes {
   readonly shape: AnyResource
   readonly resource: AnyResource
   readonly summaries: Readonly<Record<'create' | 'delete', string>>
-  /** Statuses by which a creation refuses beside those that follow from what it is. */
+  /** Statuses by which a creation refuses besides those that follow from what it is. */
   readonly errorStatuses?: readonly number[]
   create(call: Call<Values>): Promise<{ readonly id: string }>
   update(call: Call<Values>, verb: 'replace' | 'patch', id: string): Awaitable<unknown>

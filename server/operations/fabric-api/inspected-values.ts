@@ -80,7 +80,7 @@ async function showRouterMessaging(controller: Controller, context: Context): Pr
       lastSend: toIsoTime(clock.now() - Math.round(clock.monotonic() - pending.lastAskedAt)),
     }
   })
-  // Routers are told of each other within milliseconds, so that no update waits.
+  // Routers are told about each other within milliseconds, so that no update waits.
   return { routerUpdates: [], terminatorValidations }
 }
 

@@ -116,7 +116,7 @@ function readTraceDuration(text = ''): number {
   throw invalidError('duration', 'must be a time such as 10m or 1h30m', text)
 }
 
-/** Clients name all channels by `all` or by none. Unknown names are passed over. */
+/** Clients name all channels by `all` or by none. Unknown names are skipped. */
 function readTraceChannels(names: readonly string[] = []): readonly TraceChannel[] {
   const isAll = names.length === 0 || names.includes('all')
   return isAll ? TRACE_CHANNELS : TRACE_CHANNELS.filter((channel) => names.includes(channel))

@@ -138,7 +138,7 @@ export const linkOperations: readonly AnyOperation[] = [
     body: readFieldsBody<Partial<LinkSettings>>(
       {
         isDown: f.bool({ summary: 'Whether no path may use the link.' }),
-        staticCost: f.int({ ...STATIC_COST, summary: 'What the link costs beside its latency.' }),
+        staticCost: f.int({ ...STATIC_COST, summary: 'What the link costs besides its latency.' }),
       },
       { purpose: 'patch' },
     ),

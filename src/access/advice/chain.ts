@@ -47,15 +47,15 @@ export interface Remedy {
   readonly record?: { readonly id: string; readonly name?: string }
   /** The members that the request sends. */
   readonly values?: Readonly<Record<string, unknown>>
-  /** By member: entries that a set of the record gets beside those that it has. */
+  /** By member: entries that a set of the record gets besides those that it has. */
   readonly adds?: Readonly<Record<string, readonly string[]>>
   /** The records that values and entries name by their ids. */
   readonly references?: readonly NamedRecord[]
-  /** What it opens beside this service to this identity; absent if it does not concern policies. */
+  /** What it opens besides this service to this identity; absent if it does not concern policies. */
   readonly alsoOpens?: SideEffect
 }
 
-/** The access that a change opens beside what it is for. */
+/** The access that a change opens besides what it is for. */
 export interface SideEffect {
   /** How many other identities gain access. */
   readonly otherIdentities: number
@@ -98,7 +98,7 @@ export interface Link {
   /** What to do outside of the controller, if no change of a record repairs the link. */
   readonly hint?: string
   readonly nearestMiss?: NearestMiss
-  /** The change that repairs the link and opens the least beside it. */
+  /** The change that repairs the link and opens the least besides it. */
   readonly remedy?: Remedy
   /** Other changes, each of which repairs the link. */
   readonly alternatives?: readonly Remedy[]

@@ -39,12 +39,12 @@ export function toPlainName({ id, name }: NamedRecord): string {
 
 const toNamedRecord = ({ id, name }: NamedRecord): NamedRecord => ({ id, name })
 
-/** Gives a record the attributes that it lacks beside those that it has. */
+/** Gives a record the attributes that it lacks besides those that it has. */
 function addAttributes({ resource }: PolicySide, record: NamedRoleBearer, lacking: readonly string[]): Remedy {
   return { operation: 'update', resource, record: toNamedRecord(record), adds: { roleAttributes: lacking } }
 }
 
-/** Makes a policy name a record on one of its sides, beside what the side selects already. */
+/** Makes a policy name a record on one of its sides, besides what the side selects already. */
 function nameInPolicy(resource: string, policy: NamedRecord, { field }: PolicySide, record: NamedRecord): Remedy {
   return {
     operation: 'update',

@@ -41,7 +41,7 @@ export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
     const hint = isByCertificate ? { hint: await describeEnrolling(question, identity) } : {}
     return { link: 'auth-policy', outcome: 'passed', message, warning, ...hint }
   }
-  const message = `beside ${words}, auth policy ${policy.name} requires ${gap.words}`
+  const message = `besides ${words}, auth policy ${policy.name} requires ${gap.words}`
   const withoutSigner = { secondary: { ...policy.secondary, requireExtJwtSigner: null } }
   const repair = gap.isOwnersTask ? {} : await findPolicyRepair(question, ways, { ...policy, ...withoutSigner })
   return { link: 'auth-policy', outcome: 'failed', message, ...repair }

@@ -40,7 +40,7 @@ function countOpened({ alsoOpens }: VerifiedRemedy): number {
   return alsoOpens.otherIdentities + alsoOpens.otherServices
 }
 
-/** What a change opens beside this service to this identity; undefined if it does not repair the link. */
+/** What a change opens besides this service to this identity; undefined if it does not repair the link. */
 async function judge(question: AdviceQuestion, remedy: Remedy, isRepaired: LinkCheck): Promise<SideEffect | undefined> {
   const { access, store, context, service, type } = question
   const change = await findRecordChange(question, remedy)

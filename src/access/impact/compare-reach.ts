@@ -33,7 +33,7 @@ interface ReachAfter extends Reach {
   readonly gains: ReadonlyMap<PolicyType, readonly string[]>
 }
 
-/** Compares the reach of some identities. Returns the time that this took beside trying the changes, in milliseconds. */
+/** Compares the reach of some identities. Returns the time that this took besides trying the changes, in milliseconds. */
 export function compareReach(
   access: Access,
   changes: readonly RecordChange[],

@@ -94,7 +94,7 @@ function isServiceView(view: unknown): view is ServiceView {
 
 /**
  * JSON text of `config` for each service: of these config types, its own configs and those that the identity has in their place,
- * or beside them.
+ * or besides them.
  */
 async function renderConfigs(
   context: ReadContext,

@@ -68,7 +68,7 @@ export class ServiceChanges implements Cache {
 
   /**
    * Returns when the services of an API session last changed; if they have not, the later of its sign-in and the start of
-   * the controller. The services are those that policies grant it, not those that an administrator sees beside them.
+   * the controller. The services are those that policies grant it, not those that an administrator sees besides them.
    */
   async getLastChange(context: ReadContext, apiSession: PollingSession, viewer: Viewer): Promise<Instant> {
     return (await this.compare(context, apiSession, viewer)).changedAt

@@ -86,7 +86,7 @@ async function insertSession(
     // Another request of the same client may have come first.
     const [existing] = await findExistingSession(tx.db, apiSessionId, serviceId, type)
     if (existing) return existing.id
-    // The token follows from the id, so that routers can be told of its end when only the id is left.
+    // The token follows from the id, so that routers can be told about its end when only the id is left.
     const id = newId()
     const token = parts.auth.apiSessions.deriveToken(id)
     const values = { id, apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token }

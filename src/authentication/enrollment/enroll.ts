@@ -85,7 +85,7 @@ export async function enroll(
   return completions[enrollment.method](parts, context, enrollment, request)
 }
 
-/** `ott`: a signing request becomes a client certificate, beside those that the identity may have already. */
+/** `ott`: a signing request becomes a client certificate, besides those that the identity may have already. */
 async function issueCertificateCredential(
   { entities, authority }: EnrollmentParts,
   context: Context,

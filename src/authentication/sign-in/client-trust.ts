@@ -22,7 +22,7 @@ export interface ClientAuthority {
   readonly anchors: readonly X509Certificate[]
   /** The anchors at which a proper chain ends. */
   readonly roots: readonly X509Certificate[]
-  /** Certificates that a chain may lead over, beside those that the client presents. */
+  /** Certificates that a chain may lead over, besides those that the client presents. */
   readonly intermediates?: readonly X509Certificate[]
 }
 

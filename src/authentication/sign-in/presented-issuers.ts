@@ -1,4 +1,4 @@
-// What clients presented beside their own certificates: cached, because reading it from a connection costs as much as everything
+// What clients presented besides their own certificates: cached, because reading it from a connection costs as much as everything
 // else that a sign-in does, and completed if a connection does not give all of it.
 import type { X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -53,7 +53,7 @@ export class SignerBehavior implements Behavior<typeof externalJwtSigners> {
   async check(_tx: WriteContext, next: SignerRecord, previous: SignerRecord | undefined): Promise<void> {
     const { certPem, jwksEndpoint, externalAuthUrl } = next
     if ((certPem === null) === (jwksEndpoint === null)) {
-      const reason = certPem === null ? 'is required, or jwksEndpoint' : 'cannot be set beside jwksEndpoint'
+      const reason = certPem === null ? 'is required, or jwksEndpoint' : 'cannot be set together with jwksEndpoint'
       throw errors.REFERENCED_ENTITY_NOT_FOUND({ field: 'certPem', reason })
     }
     if (externalAuthUrl !== null && !isWebUrl(externalAuthUrl)) {

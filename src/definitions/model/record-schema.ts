@@ -13,7 +13,7 @@ export function compileRecordSchema(resource: AnyResource): JsonSchema {
   return resource.variants ? compileVariantsSchema(resource, resource.variants) : compileCommonSchema(resource)
 }
 
-/** The schema of records that show the members `only`, beside those of every record. */
+/** The schema of records that show the members `only`, besides those of every record. */
 export function limitRecordSchema(resource: AnyResource, only: readonly string[]): JsonSchema {
   return compileCommonSchema(resource, only)
 }

@@ -36,7 +36,7 @@ export type ResourceOperation = 'list' | 'create' | 'detail' | 'replace' | 'patc
 const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'replace', 'patch', 'delete']
 
 /**
- * A key of `_links` beside `self`: a sub-path of the record, which a record may have only while a boolean field has this
+ * A key of `_links` besides `self`: a sub-path of the record, which a record may have only while a boolean field has this
  * value, or another record that a field names.
  */
 export type Link =
@@ -101,7 +101,7 @@ export interface Definition<
   readonly areSystemRecordsDeletable?: boolean
   /** What the audit keeps of changes, unless the code that makes one says otherwise: by default the values. */
   readonly audit?: AuditDetail
-  /** What is stored, beside the base fields. */
+  /** What is stored, besides the base fields. */
   readonly fields: F
   /**
    * Kinds of this resource with fields of their own, told apart by `typeId`: flat on the wire, one JSON column in the
@@ -126,7 +126,7 @@ export interface Definition<
    * would know.
    */
   readonly computed?: Readonly<Record<string, JsonSchema>>
-  /** The columns that computed fields depend on, beside the id. */
+  /** The columns that computed fields depend on, besides the id. */
   readonly computedFrom?: readonly string[]
   /** Derived and computed members that a record may lack; all others are always there. */
   readonly optionalMembers?: readonly string[]

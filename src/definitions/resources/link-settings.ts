@@ -16,7 +16,7 @@ export const linkSettings = defineResource({
     protocol: f.text({ access: 'internal' }),
     dialAddress: f.text({ access: 'internal' }),
     isDown: f.bool({ access: 'read', summary: 'Whether no path may use the link.' }),
-    staticCost: f.int({ ...STATIC_COST, access: 'read', summary: 'What the link costs beside its latency.' }),
+    staticCost: f.int({ ...STATIC_COST, access: 'read', summary: 'What the link costs besides its latency.' }),
   },
   // They are read and changed as members of links.
   verbs: [],

@@ -66,7 +66,7 @@ function byKey<T>(entries: readonly T[], keyOf: (entry: T) => string): T[] {
 
 const hexSet = (values: readonly string[] | null | undefined) => toSortedSet((values ?? []).map(toHexDigits))
 
-/** By type: what a check of that type is described by beside what all are. */
+/** By type: what a check of that type is described by besides what all are. */
 const variants = {
   OS: {
     operatingSystems: f.json(acceptedSystems, {

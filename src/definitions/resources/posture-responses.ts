@@ -20,7 +20,7 @@ const hexDigits = (maxItems: number) =>
 const addresses = hexDigits(MAX_ADDRESSES)
 const signers = hexDigits(MAX_SIGNERS)
 
-/** By type: the members beside `id` and `typeId`. Several processes are reported one by one. */
+/** By type: the members besides `id` and `typeId`. Several processes are reported one by one. */
 export const postureResponseTypes = {
   OS: {
     type: f.text({ required: true, maxLength: MAX_TEXT, summary: 'The operating system, such as Windows.' }),

@@ -7,7 +7,7 @@ export const sessionTypes = ['Dial', 'Bind'] as const
 
 const addresses = { type: 'object', additionalProperties: text }
 
-/** An edge router as clients are told of it, who have to connect to it. */
+/** An edge router as clients are told about it, who have to connect to it. */
 const usableRouter = requiredObject({
   id: text,
   name: text,

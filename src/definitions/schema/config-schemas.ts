@@ -109,7 +109,7 @@ function compile({ $schema, ...schema }: Record<string, unknown>, further: Optio
 const MAX_LISTED_BYTES = 64 * 1024
 const MAX_PROBLEMS = 20
 
-/** The problems of data beside the first one, each of another member; the compiled schema for it is not cached. */
+/** The problems of data besides the first one, each of another member; the compiled schema for it is not cached. */
 function findFurtherProblems(schemaText: string, data: unknown, first: Problem): Problem[] {
   if (JSON.stringify(data).length > MAX_LISTED_BYTES) return []
   try {

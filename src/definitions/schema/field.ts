@@ -54,7 +54,7 @@ export interface FieldOptions<V = unknown> {
   readonly input?: string
   /** What a command sends, and reports, if a person omits a required field. */
   readonly commandDefault?: V
-  /** Values that only the controller sets, beside those that clients may choose from. */
+  /** Values that only the controller sets, besides those that clients may choose from. */
   readonly systemChoices?: readonly string[]
   // Bounds, for the kinds that have them.
   readonly minLength?: number

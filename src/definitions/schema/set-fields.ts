@@ -64,7 +64,7 @@ export const setFields = {
             reason: 'has entries that begin neither with # (an attribute) nor with @ (an id)',
             value: invalidRoles,
           }
-        if (roles.includes('#all') && roles.length > 1) return { reason: 'may hold nothing beside #all', value: roles }
+        if (roles.includes('#all') && roles.length > 1) return { reason: 'may hold nothing besides #all', value: roles }
         return undefined
       },
     })

@@ -77,7 +77,7 @@ interface CircuitCreationParts {
   rejectTerminator(terminator: LiveTerminator): void
 }
 
-/** A circuit that may come about. */
+/** A circuit that may be created. */
 interface Attempt {
   readonly circuit: Circuit
   readonly candidate: TerminatorCandidate

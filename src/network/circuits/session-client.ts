@@ -47,7 +47,7 @@ export async function requireOwnApiSession(
 
 /**
  * Whether a certificate is one of the API session, of its identity, or the one by which it began, and none is of another identity.
- * A router does not say which of them the client has proven: a stranger may present certificates of others beside its own.
+ * A router does not say which of them the client has proven: a stranger may present certificates of others besides its own.
  */
 async function hasOwnCertificate(
   db: Kysely<Database>,

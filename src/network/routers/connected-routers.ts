@@ -111,7 +111,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     this.#isListening = true
   }
 
-  /** From now on an observer is told of connections, after those that were added before it. */
+  /** From now on an observer is told about connections, after those that were added before it. */
   addObserver(observer: RouterObserver): void {
     this.#observers.push(observer)
   }

@@ -5,18 +5,18 @@ import type { ConnectedRouter, ConnectedRouters, RouterObserver } from './connec
 import type { PeerChange } from './router-connection.ts'
 
 // Changes of this time are announced together. After a restart of the controller all routers connect within seconds: each would
-// otherwise be told of every other one by a message of its own.
+// otherwise be told about every other one by a message of its own.
 const BATCH_MS = 5
 
 export class PeerAnnouncements implements SideEffect, RouterObserver {
   readonly kind = 'side effect'
   readonly name = 'peers of routers'
   readonly #connected: ConnectedRouters
-  /** The routers that are connected, as others are told of them. */
+  /** The routers that are connected, as others are told about them. */
   readonly #online = new Map<string, PeerChange>()
   /** By router; what happened last to it since the last announcement. */
   readonly #changes = new Map<string, PeerChange>()
-  /** Routers that have not been told of any other one yet. */
+  /** Routers that have not been told about any other one yet. */
   readonly #newcomers = new Set<ConnectedRouter>()
   #isScheduled = false
 

@@ -13,7 +13,7 @@ import type { Database } from '../../storage/database.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { RouterProvisioner } from './router-provisioner.ts'
 
-/** What clients are told of the software of a router that is not connected. */
+/** What clients are told about the software of a router that is not connected. */
 const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
 
 /** What the behaviors of routers work with. */
@@ -138,7 +138,7 @@ async function deriveEnrollmentFields(
   )
 }
 
-/** What clients are told of a router's connection; one object for all routers that are not connected. */
+/** What clients are told about a router's connection; one object for all routers that are not connected. */
 export function toClientRouterFields(live: LiveRouter | undefined) {
   if (!live) return OFFLINE_FIELDS
   const { hostname, supportedProtocols, syncStatus, versionInfo } = live

@@ -49,7 +49,7 @@ export interface SyncPart {
   readonly isLast: boolean
 }
 
-/** What routers are told of sessions. One announcement may go to many routers. */
+/** What routers are told about sessions. One announcement may go to many routers. */
 export type SessionAnnouncement =
   | { readonly kind: 'api-sessions-added'; readonly apiSessions: readonly RouterApiSession[]; readonly part?: SyncPart }
   | { readonly kind: 'api-sessions-updated'; readonly apiSessions: readonly RouterApiSession[] }
@@ -144,7 +144,7 @@ export interface TerminatorState {
   readonly marker: bigint
 }
 
-/** What a router is told of another one, so that it dials links to it. */
+/** What a router is told about another one, so that it dials links to it. */
 export interface PeerChange {
   readonly routerId: string
   /** `offline` peers may come back; `removed` ones do not. */
@@ -154,7 +154,7 @@ export interface PeerChange {
   readonly linkListeners: readonly LinkListener[]
 }
 
-/** What routers are told of each other. A router ignores what concerns itself. */
+/** What routers are told about each other. A router ignores what concerns itself. */
 export interface PeerAnnouncement {
   readonly kind: 'peers-changed'
   readonly changes: readonly PeerChange[]

@@ -1,4 +1,4 @@
-// What belongs to a router beside its record: the enrollment it begins with, and an identity of its own where it tunnels.
+// What belongs to a router besides its record: the enrollment it begins with, and an identity of its own where it tunnels.
 import { isDeepStrictEqual } from 'node:util'
 import { chooseExpiry, type RequestedExpiry } from '../../authentication/enrollment/enrollments.ts'
 import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'

@@ -205,7 +205,10 @@ export class SessionSync implements SideEffect {
         for (const { connection } of this.#connected.listEdgeRouters()) connection.announce(announcement)
       }
     } catch (error) {
-      this.#log.error({ err: error }, 'routers could not be told of changed sessions; they receive all of them again')
+      this.#log.error(
+        { err: error },
+        'routers could not be told about changed sessions; they receive all of them again',
+      )
       await this.restart()
     }
   }

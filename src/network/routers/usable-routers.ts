@@ -1,4 +1,4 @@
-// The edge routers over which an identity reaches a service, as clients are told of them.
+// The edge routers over which an identity reaches a service, as clients are told about them.
 import type { Access } from '../../access/access.ts'
 import type { LiveNetwork, LiveRouter } from '../../access/live-network.ts'
 import type { RouterEntry } from '../../access/router-directory.ts'

@@ -50,7 +50,7 @@ const HOSTED_BINDINGS: readonly string[] = ['edge', 'tunnel']
 
 const MAX_SECRET_BYTES = 4_096
 
-// Far more than a host has connections. The directory does not count what is in the same commit, so a few more may come about.
+// Far more than a host has connections. The directory does not count what is in the same commit, so a few more may be created.
 const MAX_TERMINATORS_OF_SESSION = 1_000
 
 // Routers choose UUIDs in base 62.

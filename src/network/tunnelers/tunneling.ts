@@ -43,7 +43,7 @@ export interface TunnelerSession {
   readonly apiSession: TunnelerApiSession
 }
 
-/** A service as such a router is told of it. */
+/** A service as such a router is told about it. */
 export interface TunneledService {
   readonly id: string
   readonly name: string

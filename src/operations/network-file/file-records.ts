@@ -14,7 +14,7 @@ export function toFileRecord(
   return writeMembers(listMembers(fileResource, entity.typeId), flattenVariant(fileResource, entity), translate)
 }
 
-/** The values of a record, with those of its variant beside the others. */
+/** The values of a record, with those of its variant besides the others. */
 export function flattenVariant({ variants }: FileResource, entity: Values): Values {
   return variants.size > 0 ? { ...entity, ...(entity.details as Values) } : entity
 }

@@ -20,7 +20,7 @@ export interface FileResource {
   readonly resource: AnyResource
   /** The members of every record; those that identify it come first. */
   readonly members: readonly FileMember[]
-  /** By `typeId`: the members of the records of that variant beside these. */
+  /** By `typeId`: the members of the records of that variant besides these. */
   readonly variants: ReadonlyMap<string, readonly FileMember[]>
   /** The members that identify a record among those of its resource. */
   readonly identifiedBy: readonly FileMember[]

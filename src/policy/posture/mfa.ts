@@ -38,7 +38,7 @@ export function toTimeoutSeconds({ timeoutMs }: MfaCheck): number {
   return timeoutMs === Number.POSITIVE_INFINITY ? NO_TIMEOUT_SECONDS : timeoutMs / 1_000
 }
 
-/** What the end of a timeout depends on beside the check and the session. */
+/** What the end of a timeout depends on besides the check and the session. */
 interface TimeoutConditions {
   readonly strictestMfaTimeoutMs: number
   readonly isLegacyClient: boolean

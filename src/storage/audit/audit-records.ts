@@ -19,7 +19,7 @@ import { type Anchor, type ChainedRecord, type ChainReport, ChainVerifier } from
 const ofAChange =
   'of a change, the members that changed. Members that are too large are replaced by their size and SHA-256, as `omitted`.'
 
-/** The members of an audit record, beside its number. */
+/** The members of an audit record, besides its number. */
 export const auditFields = {
   at: f.time({ filter: true, summary: 'When it happened.' }),
   actorKind: f.text({

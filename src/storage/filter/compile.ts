@@ -44,7 +44,7 @@ const FALSE = sqlText<SqlBool>`1 = 0`
 /** A compiled predicate. */
 export interface CompiledFilter {
   readonly condition: Condition
-  /** The tables that it reads beside the table of its source. */
+  /** The tables that it reads besides the table of its source. */
   readonly tables: ReadonlySet<string>
   /** The cost of testing one record, see `COST`. */
   readonly cost: number

@@ -13,7 +13,7 @@ export type SetSymbol = FilterSymbol & { readonly set: NonNullable<FilterSymbol[
 
 /** The elements of one record's set, as SQL. */
 export interface SetSql {
-  /** The tables it reads beside the record's own. */
+  /** The tables it reads besides the record's own. */
   readonly tables: readonly string[]
   /** At least one element passes. */
   some(test: Test): Condition

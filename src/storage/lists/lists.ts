@@ -74,7 +74,7 @@ export interface ListQuery {
   readonly tables: ReadonlySet<string>
 }
 
-/** The query of a list that has no conditions beside its plan. */
+/** The query of a list that has no conditions besides its plan. */
 export function toListQuery(context: Reading, source: FilterSource, plan: ListPlan): ListQuery {
   return { context, source, plan, conditions: () => [], tables: new Set() }
 }
@@ -307,7 +307,7 @@ function findSelectiveTests(
   return whenReady(whenAllReady(tests), (narrow) => new Set(narrow.filter((term) => term !== undefined)))
 }
 
-/** The conditions of a list beside its filter. Adds the tables that they read. */
+/** The conditions of a list besides its filter. Adds the tables that they read. */
 function buildConditions(
   search: RecordSearch,
   plan: ListPlan,

@@ -15,7 +15,7 @@ export interface Presentation {
   readonly view?: unknown
   /** JSON text of `_links` in place of the resource's. */
   links?(record: CachedRecord): string
-  /** The members to show beside those that every record has, where not all are for this caller. */
+  /** The members to show besides those that every record has, where not all are for this caller. */
   readonly only?: readonly string[]
   /** `documented` by default. */
   readonly form?: JsonForm

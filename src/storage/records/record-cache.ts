@@ -56,13 +56,13 @@ export class RecordCache implements Cache {
     return row && (await this.#render(context, resource, [row], commits))[0]
   }
 
-  /** The records of those ids, in their order; ids without a record are passed over. */
+  /** The records of those ids, in their order; ids without a record are skipped. */
   findByIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Awaitable<readonly CachedRecord[]> {
     const load = (missing: readonly string[]) => getRecordTable(resource).findByIds(context.db, missing)
     return this.#gather(context, resource, ids, this.#partition(resource).byId, load, ({ id }) => id)
   }
 
-  /** The records of those keys (`n`), in their order; keys without a record are passed over. */
+  /** The records of those keys (`n`), in their order; keys without a record are skipped. */
   findByKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Awaitable<readonly CachedRecord[]> {
     const load = (missing: readonly number[]) => getRecordTable(resource).findByKeys(context.db, missing)
     return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
