@@ -450,6 +450,34 @@ describe('the claim of an authority', () => {
   const emails = ['one@a.test', 'two@b.test']
 
   it.each([
+    ['changes', claim({ location: 'SAN_EMAIL' })],
+    ['is removed', null],
+  ])('ends the sessions of those whom it named when it %s, and no others', async (change, externalIdClaim) => {
+    const own = await registerAuthority(people, { externalIdClaim: claim({ location: 'SAN_URI' }) })
+    const identityId = await people.identity({ externalId: `https://a.test/${change.replace(' ', '-')}` })
+    const claimed = await signIn(
+      await leafOf(own, 'CN=claimed', { uris: [`https://a.test/${change.replace(' ', '-')}`] }),
+    )
+    const pinnedLeaf = await leafOf(own, 'CN=pinned')
+    await people.manage('POST', '/authenticators', {
+      ...{ identityId: await people.identity(), method: 'cert' },
+      certPem: pinnedLeaf.pem,
+    })
+    const tokens = [claimed.body.data.token, (await signIn(pinnedLeaf)).body.data.token]
+    const check = () =>
+      Promise.all(
+        tokens.map(
+          async (token) => (await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })).status,
+        ),
+      )
+
+    await people.manage('PATCH', `/cas/${own.id}`, { identityRoles: ['changed'] })
+    expect([claimed.body.data.identityId, ...(await check())]).toEqual([identityId, 200, 200])
+    await people.manage('PATCH', `/cas/${own.id}`, { externalIdClaim })
+    expect(await check()).toEqual([401, 200])
+  })
+
+  it.each([
     ['the common name', {}, 'press.7.hall'],
     ['a part of the common name', { parser: 'SPLIT', parserCriteria: '.', index: 2 }, 'hall'],
     ['what follows a prefix', { matcher: 'PREFIX', matcherCriteria: 'press.' }, '7.hall'],

@@ -142,6 +142,8 @@ const changes = {
     people.manage('PATCH', `/authenticators/${authenticatorId}`, { password: 'another horse battery' }),
   'the authority is closed': ({ caId }: PendingSignIn) =>
     people.manage('PATCH', `/cas/${caId}`, { isAuthEnabled: false }),
+  'the claim is changed': ({ caId }: PendingSignIn) =>
+    people.manage('PATCH', `/cas/${caId}`, { externalIdClaim: { ...CLAIM, location: 'SAN_URI' } }),
   'the authority is deleted': ({ caId }: PendingSignIn) => people.manage('DELETE', `/cas/${caId}`),
   'the external id is changed': ({ identityId }: PendingSignIn) =>
     people.manage('PATCH', `/identities/${identityId}`, { externalId: `another ${++sequence}` }),
@@ -173,6 +175,7 @@ const ofOneKind: readonly (readonly [Kind, Change, string])[] = [
   ['a certificate of an operator', 'the authority is closed', 'UNTRUSTED_CERTIFICATE'],
   ['a certificate of an operator', 'the authority is deleted', 'CREDENTIAL_CHANGED'],
   ['a claim of a certificate', 'the external id is changed', 'CREDENTIAL_CHANGED'],
+  ['a claim of a certificate', 'the claim is changed', 'CREDENTIAL_CHANGED'],
   ['a claim of a certificate', 'the authority is closed', 'UNTRUSTED_CERTIFICATE'],
   ['a claim of a certificate', 'the authority is deleted', 'UNTRUSTED_CERTIFICATE'],
   ['an external token', 'the external id is changed', 'CREDENTIAL_CHANGED'],

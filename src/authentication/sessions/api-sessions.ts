@@ -624,7 +624,7 @@ function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-    .select(['method', 'authenticatorId', 'signerKey', 'caId', 'authenticatedAt'])
+    .select(['method', 'authenticatorId', 'signerKey', 'caId', 'authenticatedAt', 'session.externalId as claimedId'])
     .select([
       'owesTotp',
       'isMfaComplete',
@@ -662,7 +662,7 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
     },
     createdAt,
     authenticatedAt: row.authenticatedAt,
-    basis: toSessionBasis(row),
+    basis: toSessionBasis({ ...row, externalId: row.claimedId }),
     configTypes: internConfigTypes(JSON.parse(row.configTypes) as string[]),
     owesTotp: row.owesTotp === 1,
     isTotpComplete: row.isMfaComplete === 1,

@@ -1,8 +1,9 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
-
+import { isDeepStrictEqual } from 'node:util'
 import type { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
+import { cas } from '../../definitions/resources/cas.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
 import { identities } from '../../definitions/resources/identities.ts'
@@ -108,7 +109,10 @@ async function recheckAdmission(
     throw new AuthenticationError('IDENTITY_DISABLED', `identity ${identityId} was disabled meanwhile`)
   if (attempt.primaryToken) await recheckToken(tx, attempt.primaryToken, now)
   else if (attempt.externalId === undefined) await recheckAuthenticator(tx, match)
-  else recheckExternalId(attempt.externalId, now)
+  else {
+    recheckExternalId(attempt.externalId, now)
+    await recheckClaim(tx, attempt.authority)
+  }
   if (attempt.authority) await recheckAuthority(tx, attempt.authority)
   attempt.identity = now
   requireMethodAllowedBy(await get(tx, authPolicies, now.authPolicyId), attempt)
@@ -144,6 +148,13 @@ async function recheckAuthority(tx: WriteContext, { record }: RegisteredAuthorit
   const [current] = await readIsAuthEnabled(tx.db, record.id)
   if (current?.isAuthEnabled !== 1)
     throw new AuthenticationError('UNTRUSTED_CERTIFICATE', 'the authority was closed meanwhile')
+}
+
+/** The authority may name identities by another part of its certificates now. */
+async function recheckClaim(tx: WriteContext, authority: RegisteredAuthority | undefined): Promise<void> {
+  const current = authority && (await find(tx, cas, authority.record.id))
+  if (current && !isDeepStrictEqual(current.externalIdClaim, authority.record.externalIdClaim))
+    throw new AuthenticationError('CREDENTIAL_CHANGED', 'the claim of the authority has changed meanwhile')
 }
 
 /** Updates the authenticator after a sign-in: resets failures, stores a stronger hash, records how its chain resolved. */

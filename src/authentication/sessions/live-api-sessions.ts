@@ -92,8 +92,8 @@ export class LiveApiSessions {
   }
 
   #internBasis(basis: SessionBasis): SessionBasis {
-    const { method, signerId, signerKey, caId } = basis
-    const key = [method, signerId, signerKey, caId].join()
+    const { method, signerId, signerKey, caId, isByClaim } = basis
+    const key = [method, signerId, signerKey, caId, isByClaim].join()
     const shared = this.#bases.get(key)
     if (shared) return shared
     this.#bases.set(key, basis)

@@ -1,9 +1,12 @@
 // What API sessions rest on (the method, the signer with its key, and the authority that they began by), and which ones a change revokes.
-import type { RecordChange } from '../../storage/changes.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { RecordChange, RecordOf } from '../../storage/changes.ts'
 import { describeRules, type SignerRecord } from '../../storage/external-tokens.ts'
 import { type AuthPolicy, isMethodAllowed } from '../auth-policies.ts'
 import { type Method, methods, toSignerId } from '../sign-in/authentication-methods.ts'
 import { readKeys } from '../signers/signers.ts'
+
+type Authority = RecordOf<'cas'>
 
 /** What a session rests on. */
 export interface SessionBasis {
@@ -14,14 +17,16 @@ export interface SessionBasis {
   readonly signerKey: string | null
   /** The authority of its certificate, if an operator brought that authority. */
   readonly caId: string | null
+  /** Whether a claim named the identity, of that certificate or token. */
+  readonly isByClaim: boolean
 }
 
 /** The sessions that a change revokes. */
 export type RevokedSessions =
   /** Those that began by tokens of a signer, except by these keys. */
   | { readonly signerId: string; readonly exceptKeys?: readonly string[] }
-  /** Those that began by certificates of an authority. */
-  | { readonly caId: string }
+  /** Those that began by certificates of an authority: all of them, or only those whose identity a claim named. */
+  | { readonly caId: string; readonly isByClaim?: true }
   /** Those of identities with an auth policy that began by a method, except by tokens of these signers. */
   | { readonly authPolicyId: string; readonly method: Method; readonly exceptSigners?: readonly string[] }
 
@@ -31,14 +36,17 @@ export function toSessionBasis(row: {
   readonly authenticatorId: string
   readonly signerKey: string | null
   readonly caId: string | null
+  /** The external id that named the identity. */
+  readonly externalId: string | null
 }): SessionBasis {
   const { authenticatorId, signerKey, caId } = row
-  return { method: row.method as Method | null, signerId: toSignerId(authenticatorId), signerKey, caId }
+  const isByClaim = row.externalId !== null
+  return { method: row.method as Method | null, signerId: toSignerId(authenticatorId), signerKey, caId, isByClaim }
 }
 
 /** @param authPolicyId that of the identity of the session */
 export function isAmong(revoked: RevokedSessions, basis: SessionBasis, authPolicyId: string): boolean {
-  if ('caId' in revoked) return basis.caId === revoked.caId
+  if ('caId' in revoked) return basis.caId === revoked.caId && (basis.isByClaim || !revoked.isByClaim)
   if ('signerId' in revoked)
     return basis.signerId === revoked.signerId && !revoked.exceptKeys?.includes(basis.signerKey ?? '')
   const isOfPolicy = revoked.authPolicyId === authPolicyId && revoked.method === basis.method
@@ -53,7 +61,7 @@ export function listRevoked(change: RecordChange): readonly RevokedSessions[] {
     case 'external-jwt-signers':
       return change.before ? listUnproven(change.before, change.after) : []
     case 'cas':
-      return change.before?.isAuthEnabled && change.after?.isAuthEnabled === false ? [{ caId: change.id }] : []
+      return change.before && change.after ? listUnvouched(change.before, change.after) : []
     default:
       return []
   }
@@ -71,6 +79,14 @@ function listForbidden(before: AuthPolicy, after: AuthPolicy): RevokedSessions[]
       ? [{ authPolicyId, method: 'ext-jwt' as const, exceptSigners: allowedSigners }]
       : []),
   ]
+}
+
+/** Those of an authority that is closed to sign-ins, or whose certificates name identities otherwise now. */
+function listUnvouched(before: Authority, after: Authority): RevokedSessions[] {
+  const { id: caId } = before
+  if (before.isAuthEnabled && !after.isAuthEnabled) return [{ caId }]
+  const isSameClaim = isDeepStrictEqual(before.externalIdClaim, after.externalIdClaim)
+  return isSameClaim ? [] : [{ caId, isByClaim: true }]
 }
 
 /** Those of a signer that is gone or disabled, that judges tokens by other rules now, or that does not have the key any more. */
