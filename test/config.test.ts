@@ -134,6 +134,19 @@ describe('a setting', () => {
     )
   })
 
+  it('that is one of several choices comes with the choice that is most likely meant', () => {
+    expect(messageOf('log:\n  level: infos\n')).toMatch(/must be one of .*silent: did you mean info\?/)
+    expect(messageOf("listeners: [{ address: '127.0.0.1:1', apis: [metrcs] }]\n")).toMatch(/did you mean metrics\?/)
+  })
+
+  it('is refused together with what stands twice', () => {
+    const message = messageOf('log:\n  level: loud\nsesion:\n  timeout: 1h\nlog:\n  format: text\n')
+
+    expect(message).toMatch(/log, in line 5 .*is also in line 1/)
+    expect(message).toContain('did you mean session?')
+    expect(message).toMatch(/log\.level, in line 2 /)
+  })
+
   it('is named with the line of the file, or the environment variable, that it comes from', () => {
     expect(messageOf('log:\n  level: info\n\nsession:\n  timeout: 5\n')).toMatch(
       /^the setting session\.timeout, in line 5 of \S+, must be a duration/,

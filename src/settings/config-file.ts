@@ -9,12 +9,18 @@ export interface FileSetting {
   readonly source: SettingSource
 }
 
+/** The settings of a file by key, and what stands twice in it. */
+interface ConfigFile {
+  readonly settings: ReadonlyMap<string, FileSetting>
+  readonly mistakes: readonly ConfigError[]
+}
+
 /**
- * The settings of a file by key: those of a group have the name of the group before a dot.
+ * Reads a file. The settings of a group have the name of the group before a dot. Of what stands twice, the first place counts.
  * @param groups the names of the groups
- * @throws ConfigError if it is not YAML, or names something twice
+ * @throws ConfigError if it is not YAML, or not a map
  */
-export function readConfigFile(path: string, groups: ReadonlySet<string>): Map<string, FileSetting> {
+export function readConfigFile(path: string, groups: ReadonlySet<string>): ConfigFile {
   const lines = new LineCounter()
   const document = parseDocument(readFileSync(path, 'utf8'), {
     lineCounter: lines,
@@ -30,23 +36,34 @@ export function readConfigFile(path: string, groups: ReadonlySet<string>): Map<s
   const [error] = document.errors
   if (error) throw new ConfigError(WHOLE_FILE, `is not YAML: ${error.message}`, sourceAt(error.pos[0]))
   const sourceOf = (pair: Pair) => sourceAt(isScalar(pair.key) ? (pair.key.range?.[0] ?? 0) : 0)
+  const mistakes: ConfigError[] = []
+  const repeated = new Set<Pair>()
   visit(document, {
-    Map: (_key, map) => assertUnique(map, sourceOf),
+    Map: (_key, map) => {
+      for (const [pair, error] of findRepeated(map, sourceOf)) {
+        repeated.add(pair)
+        mistakes.push(error)
+      }
+    },
   })
   const settings = new Map<string, FileSetting>()
-  const add = (key: string, pair: Pair, source: SettingSource) => {
+  const add = (key: string, pair: Pair, source: SettingSource, isReported: boolean) => {
     const earlier = settings.get(key)
-    if (earlier) throw duplicateError(key, earlier.source, source)
+    if (earlier && !isReported) mistakes.push(duplicateError(key, earlier.source, source))
+    if (earlier) return
     const value = (pair.value as { toJS?(of: unknown): unknown } | null)?.toJS?.(document) ?? null
     settings.set(key, { value, source })
   }
   for (const pair of listPairs(document.contents, WHOLE_FILE, sourceAt(0))) {
     const name = String(pair.key)
     const source = sourceOf(pair)
-    if (!groups.has(name)) add(name, pair, source)
-    else for (const inner of listPairs(pair.value, name, source)) add(`${name}.${inner.key}`, inner, sourceOf(inner))
+    const isReported = repeated.has(pair)
+    if (!groups.has(name)) add(name, pair, source, isReported)
+    else
+      for (const inner of listPairs(pair.value, name, source))
+        add(`${name}.${inner.key}`, inner, sourceOf(inner), isReported || repeated.has(inner))
   }
-  return settings
+  return { settings, mistakes }
 }
 
 /** The pairs of the file, or of a group. A group without any settings may be left empty. */
@@ -56,14 +73,17 @@ function listPairs(value: unknown, name: string, source: SettingSource): readonl
   throw new ConfigError(name, 'must be a map of settings', source)
 }
 
-function assertUnique(map: YAMLMap, sourceOf: (pair: Pair) => SettingSource): void {
+/** The pairs whose names stand in the map before them. */
+function findRepeated(map: YAMLMap, sourceOf: (pair: Pair) => SettingSource): [Pair, ConfigError][] {
   const sources = new Map<string, SettingSource>()
-  for (const pair of map.items) {
+  return map.items.flatMap((pair): [Pair, ConfigError][] => {
     const name = String(pair.key)
+    const source = sourceOf(pair)
     const earlier = sources.get(name)
-    if (earlier) throw duplicateError(name, earlier, sourceOf(pair))
-    sources.set(name, sourceOf(pair))
-  }
+    if (earlier) return [[pair, duplicateError(name, earlier, source)]]
+    sources.set(name, source)
+    return []
+  })
 }
 
 function duplicateError(name: string, first: SettingSource, second: SettingSource): ConfigError {

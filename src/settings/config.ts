@@ -277,8 +277,11 @@ export type Overrides = Partial<Record<SettingKey, unknown>>
  * @throws ConfigError with all unknown keys and invalid values
  */
 export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}, overrides: Overrides = {}): Config {
-  const fromFile = file === undefined ? new Map<string, FileSetting>() : readConfigFile(file, settingGroups)
-  const mistakes: ConfigError[] = []
+  const { settings: fromFile, mistakes: repetitions } =
+    file === undefined
+      ? { settings: new Map<string, FileSetting>(), mistakes: [] }
+      : readConfigFile(file, settingGroups)
+  const mistakes: ConfigError[] = [...repetitions]
   for (const [key, { source }] of fromFile) {
     if (!Object.hasOwn(settings, key))
       mistakes.push(new ConfigError(key, `does not exist${suggestSetting(key)}`, source))

@@ -1,6 +1,7 @@
 // The types of settings: durations, sizes, counts, addresses, and the errors of invalid values.
 import { isIP } from 'node:net'
 import { isAbsolute } from 'node:path'
+import { suggestNearest } from '../foundation/nearest.ts'
 
 /** Where the value of a setting comes from: a line of the file, an environment variable, or a flag. */
 export type SettingSource =
@@ -112,7 +113,10 @@ export function readOptionalPath(value: unknown, key: string): string | undefine
 
 export function readChoice<const C extends string>(choices: readonly C[], value: unknown, key: string): C {
   const match = choices.find((choice) => choice === value)
-  if (match === undefined) throw new ConfigError(key, `must be one of ${choices.join(', ')}`)
+  if (match === undefined) {
+    const suggestion = typeof value === 'string' ? suggestNearest(value, choices) : ''
+    throw new ConfigError(key, `must be one of ${choices.join(', ')}${suggestion}`)
+  }
   return match
 }
 
