@@ -81,6 +81,8 @@ export function startController({ directory, settings, env, logTo }: StartOption
       },
     })
     opened.add(() => controller.close())
+    const reason = controller.backups.findObstacle()
+    if (reason !== undefined) log.error({ reason }, 'backups cannot be made')
     const system = controller.contexts.create({ kind: 'system' })
     // Before the sockets open, so that no client meets a certificate that has expired.
     await controller.certificates.upkeep.runIfDue(system)

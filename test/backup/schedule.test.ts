@@ -6,12 +6,13 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { verifyBackup } from '../../src/operations/backup/restore-backup.ts'
 import type { Overrides } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
+import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
 
 const HOUR_MS = 60 * 60_000
 let world: TestController
 
-afterEach(() => world.close())
+afterEach(() => world?.close())
 
 /** A controller whose data directory is new by its own clock. */
 async function open(settings: Overrides): Promise<TestController> {
@@ -91,5 +92,20 @@ describe('scheduled backups', () => {
     const outcome = await backup
     const isInterrupted = outcome instanceof Error
     expect(readdirSync(controller.backups.folder)).toHaveLength(isInterrupted ? 0 : 1)
+  })
+})
+
+describe('settings by which no backup can be made', () => {
+  it.each([
+    ['CONTROLLER_BACKUP_DIRECTORY', /backup\.directory.*not a folder/],
+    ['CONTROLLER_BACKUP_PASSPHRASE_FILE', /passphrase file .*cannot be read/],
+  ])('are an error in the log of the start: %s', async (variable, reason) => {
+    const words = [BINARY, 'serve', '--data-dir', copyOfTemplate(), '--listen', '127.0.0.1:0']
+    const env = { ...cleanEnvironment(), [variable]: '/none/at/all' }
+
+    const { stderr } = await run(process.execPath, words, env, { until: /"listening"/ })
+
+    const line = stderr.split('\n').find((text) => text.includes('backups cannot be made'))
+    expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 50, reason: expect.stringMatching(reason) })
   })
 })

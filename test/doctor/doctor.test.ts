@@ -1,5 +1,6 @@
 // The doctor: nothing in a healthy network, and for each fault one diagnosis with a remedy, before users notice.
 import { chmodSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { disconnectedNetwork } from '../../src/access/live-network.ts'
 import { unknownLiveState } from '../../src/access/live-state.ts'
@@ -233,6 +234,18 @@ describe('the doctor', () => {
     await world.close()
     await open({ 'backup.every': 'off' })
     expect((await diagnose('backups')).map(({ remedy }) => remedy)).toEqual(['set backup.every in config.yaml'])
+  })
+
+  it.each([
+    ['a folder for backups that is missing', 'backup.directory', /none, which is not a folder/],
+    ['a passphrase file that is missing', 'backup.passphraseFile', /passphrase file \S+none cannot be read/],
+  ])('names %s before a backup is due', async (_what, key, message) => {
+    await world.close()
+    await open({ [key]: join(world.directory, 'none') })
+
+    expect(await diagnose('backups')).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(message), remedy: expect.stringContaining(key) }),
+    ])
   })
 
   it('names settings without an effect', async () => {

@@ -94,6 +94,19 @@ export class Backups {
     if (findings.length > 0) log.error({ file, findings }, 'the database has defects, and so has its backup')
   }
 
+  /** Why the settings let no backup be made; undefined if they do. */
+  findObstacle(): string | undefined {
+    const { 'backup.directory': folder, 'backup.passphraseFile': passphraseFile } = this.#options.config
+    if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+      return `backup.directory names ${folder}, which is not a folder`
+    try {
+      if (passphraseFile !== undefined) readPassphrase(passphraseFile)
+      return undefined
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+
   /** The backups in the folder, the oldest first. */
   list(): NamedBackup[] {
     return readNames(this.folder).flatMap((name) => parseBackupName(name) ?? [])

@@ -27,6 +27,8 @@ export interface Machine {
   /** The backups of the controller, the oldest first. */
   readonly backups: readonly NamedBackup[]
   readonly backupsFolder: string
+  /** Why the settings let no backup be made. */
+  readonly backupObstacle: string | undefined
   /** When the newest audit record was written. */
   readonly lastChangeAt: Instant | undefined
 }
@@ -83,7 +85,7 @@ export function checkClock({ now, authority, lastChangeAt }: Machine): Diagnosis
   return [{ check: 'clock', subject: 'system clock', message, remedy: 'set the clock, and synchronize it (NTP)' }]
 }
 
-export function checkBackups({ config, backups, backupsFolder, now, directory }: Machine): Diagnosis[] {
+export function checkBackups({ config, backups, backupsFolder, backupObstacle, now, directory }: Machine): Diagnosis[] {
   const interval = config['backup.every']
   const diagnose = (message: string, remedy: string): Diagnosis => ({
     check: 'backups',
@@ -93,6 +95,9 @@ export function checkBackups({ config, backups, backupsFolder, now, directory }:
   })
   if (interval === undefined) {
     return [diagnose('the controller makes no backups by itself', 'set backup.every in config.yaml')]
+  }
+  if (backupObstacle !== undefined) {
+    return [diagnose(backupObstacle, 'create it, or change backup.directory or backup.passphraseFile in config.yaml')]
   }
   const newest = backups.findLast(({ kind }) => kind === 'scheduled')
   const since = newest?.createdAt ?? statSync(getDataPaths(directory).config).mtimeMs

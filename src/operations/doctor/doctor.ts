@@ -122,6 +122,7 @@ export class Doctor {
       now: context.clock.now(),
       backups: backups.list(),
       backupsFolder: backups.folder,
+      backupObstacle: backups.findObstacle(),
       lastChangeAt: newest?.at,
     }
   }
