@@ -20,10 +20,10 @@ import {
   internConfigTypes,
   type LiveApiSession,
   LiveApiSessions,
-  MFA_TIMES,
-  type TotpProgress,
 } from './live-api-sessions.ts'
+import { SessionActivity } from './session-activity.ts'
 import { isAmong, listRevoked, type RevokedSessions, toSessionBasis } from './session-basis.ts'
+import { isSameIdentity, queryRevocations, readSessions, toTotpProgress } from './session-rows.ts'
 
 /** The result of a sign-in. */
 export interface NewApiSession {
@@ -66,20 +66,15 @@ const countSessions = prepareQuery<[identityId: string], { n: number }>((db, ide
     .where('identityId', '=', identityId),
 )
 
-/** The times of a session that shift when the clock is set. */
-const SHIFTED_TIMES = [...MFA_TIMES, 'authenticatedAt'] as const
-
 type SessionTimes = Pick<LiveApiSession, 'lastActivityAt' | 'authenticatedAt'>
 
 // More than the transactions that can commit together: their sessions are not in memory yet.
 const MAX_UNCOMMITTED = 100
 
-// How many sessions one transaction writes or deletes, so that no request waits long for it.
+// How many sessions one transaction deletes, so that no request waits long for it.
 const BATCH = 250
 // How many service sessions one transaction deletes, if they may end in several transactions.
 const MAX_SERVICE_SESSIONS = 2_000
-// How many rows are read at once at the start: rows take more memory than live sessions.
-const PAGE = 5_000
 
 /** What sessions are stored with, and their limits. */
 interface ApiSessionsParts {
@@ -103,10 +98,7 @@ export class ApiSessions implements DerivedRows {
   readonly #maxAge: ApiSessionsParts['maxAge']
   readonly #maxPerIdentity: number
   #live = new LiveApiSessions()
-  /** Sessions whose last activity is not written yet. */
-  #unflushed = new Set<LiveApiSession>()
-  /** By how much the times of sessions were shifted since their rows were written, in milliseconds. */
-  readonly #unwrittenShifts = new Map<LiveApiSession, number>()
+  readonly #activity = new SessionActivity()
   /** Sessions that were revoked, and whose rows are not deleted yet. */
   #revokedIds = new Set<string>()
 
@@ -131,17 +123,14 @@ export class ApiSessions implements DerivedRows {
     const isInMemory = this.#live.size > 0
     const revocations = await queryRevocations(db)
     const revokedIds = new Set<string>()
-    let last = 0
-    for (;;) {
-      const rows = await queryLiveRows(db, isInMemory ? 0 : now - this.#timeout, last)
-      for (const row of rows) {
-        const session = liveSessionFromRow(row)
+    for await (const page of readSessions(db, isInMemory ? 0 : now - this.#timeout)) {
+      for (const { n, session } of page) {
         const currentSession = this.#live.get(session.id)
         // If the clock was set back since, a session of an earlier process was used later than now.
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
         if (lastActivityAt + this.#timeout <= now) continue
         const { basis, identity } = session
-        if (revocations.some(({ newest, of }) => row.n <= newest && isAmong(of, basis, identity.authPolicyId))) {
+        if (revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))) {
           revokedIds.add(session.id)
           continue
         }
@@ -149,23 +138,16 @@ export class ApiSessions implements DerivedRows {
         const added = live.add({ ...session, lastActivityAt, authenticatedAt })
         if (lastActivityAt !== session.lastActivityAt) used.add(added)
       }
-      if (rows.length < PAGE) break
-      last = rows.at(-1)?.n ?? last
     }
     this.#live = live
     this.#revokedIds = revokedIds
-    this.#unflushed = used
+    this.#activity.replace(used)
   }
 
   /** Compares the sessions, and what memory holds of their identities, with the rows. */
   async findDifferences(db: Kysely<Database>): Promise<string[]> {
     const rows = new Map<string, LiveApiSession>()
-    for (let last = 0; ; ) {
-      const page = await queryLiveRows(db, 0, last)
-      for (const row of page) rows.set(row.id, liveSessionFromRow(row))
-      if (page.length < PAGE) break
-      last = page.at(-1)?.n ?? last
-    }
+    for await (const page of readSessions(db, 0)) for (const { session } of page) rows.set(session.id, session)
     const differences: string[] = []
     for (const { id, identity, tokenHash } of this.#live.all()) {
       const row = rows.get(id)
@@ -202,22 +184,13 @@ export class ApiSessions implements DerivedRows {
     const session = this.#live.findByTokenHash(hashToken(token))
     if (!session || this.getEnd(session, session.basis.method) <= now) return undefined
     session.lastActivityAt = now
-    this.#unflushed.add(session)
+    this.#activity.add(session)
     return session
   }
 
   /** Shifts the times of all sessions after the wall clock was set. The next flush updates their rows. */
   followClock(milliseconds: number): void {
-    for (const session of this.#live.all()) {
-      session.lastActivityAt += milliseconds
-      session.authenticatedAt += milliseconds
-      this.#unflushed.add(session)
-      for (const time of MFA_TIMES) {
-        const before = session[time]
-        if (before !== null) session[time] = before + milliseconds
-      }
-      this.#unwrittenShifts.set(session, (this.#unwrittenShifts.get(session) ?? 0) + milliseconds)
-    }
+    for (const session of this.#live.all()) this.#activity.shift(session, milliseconds)
   }
 
   /** Whether an identity has any session. */
@@ -446,32 +419,8 @@ export class ApiSessions implements DerivedRows {
   // ---- background -----------------------------------------------------------------------------------------------------
 
   /** Writes the last activity of the sessions that were used since the last flush. */
-  async flush(context: Context): Promise<void> {
-    const sessions = [...this.#unflushed]
-    for (let at = 0; at < sessions.length; at += BATCH) await this.#write(context, sessions.slice(at, at + BATCH))
-  }
-
-  async #write(context: Context, sessions: readonly LiveApiSession[]): Promise<void> {
-    const activities = sessions.map((session) => ({
-      session,
-      at: session.lastActivityAt,
-      shift: this.#unwrittenShifts.get(session),
-    }))
-    await context.write(async (tx) => {
-      for (const { session, at, shift } of activities) {
-        await tx.db
-          .updateTable('api_sessions')
-          .set({ lastActivityAt: at, updatedAt: at })
-          .where('id', '=', session.id)
-          .execute()
-        if (shift !== undefined) await writeShiftedTimes(tx, session, shift)
-        tx.record({ operation: 'update', audit: 'none', resource: apiSessions.plural, id: session.id, at })
-      }
-    })
-    for (const { session, at, shift } of activities) {
-      if (session.lastActivityAt === at) this.#unflushed.delete(session)
-      if (this.#unwrittenShifts.get(session) === shift) this.#unwrittenShifts.delete(session)
-    }
+  flush(context: Context): Promise<void> {
+    return this.#activity.flush(context)
   }
 
   /** Deletes expired sessions. Returns how many. */
@@ -508,7 +457,7 @@ export class ApiSessions implements DerivedRows {
     const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > cutoff
     // A session that is expired only in the table would fill the next batch again.
     const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
-    if (active.length > 0) await this.#write(context, active)
+    if (active.length > 0) await this.#activity.write(context, active)
     const idle = rows.filter(({ id }) => !isAlive(id))
     const count = await this.#endSome(
       context,
@@ -563,39 +512,13 @@ export class ApiSessions implements DerivedRows {
     const session = this.#live.get(id)
     if (!session) return
     this.#live.remove(id)
-    this.#unflushed.delete(session)
-    this.#unwrittenShifts.delete(session)
+    this.#activity.remove(session)
   }
 }
 
 function pickSessionIdentity(identity: ApiSessionIdentity): SessionIdentity {
   const { id, name, isAdmin, authPolicyId, roleAttributes, externalId } = identity
   return { id, name, isAdmin, authPolicyId, roleAttributes: [...roleAttributes], externalId }
-}
-
-function toTotpProgress(session: Entity<typeof apiSessions>): TotpProgress {
-  const { owesTotp, isMfaComplete, mfaPassedAt, wokenAt, unlockedAt } = session
-  return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt, wokenAt, unlockedAt }
-}
-
-function isSameIdentity(some: ApiSessionIdentity, other: ApiSessionIdentity): boolean {
-  const values = ({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity) =>
-    JSON.stringify([id, name, isAdmin, authPolicyId, roleAttributes, externalId])
-  return values(some) === values(other)
-}
-
-/** Writes the times of a session that were shifted, unless a row has a newer one. */
-async function writeShiftedTimes(tx: WriteContext, session: LiveApiSession, shift: number): Promise<void> {
-  for (const time of SHIFTED_TIMES) {
-    const shifted = session[time]
-    if (shifted === null) continue
-    await tx.db
-      .updateTable('api_sessions')
-      .set(time, shifted)
-      .where('id', '=', session.id)
-      .where(time, '=', shifted - shift)
-      .execute()
-  }
 }
 
 /** Returns the first service sessions of API sessions, as many as one transaction deletes. */
@@ -606,69 +529,4 @@ function findServiceSessions(db: Kysely<Database>, apiSessionIds: readonly strin
     .where(isOneOf(db, 'apiSessionId', apiSessionIds))
     .limit(MAX_SERVICE_SESSIONS)
     .execute()
-}
-
-interface StoredRevocation {
-  readonly id: string
-  readonly newest: number
-  readonly of: RevokedSessions
-}
-
-async function queryRevocations(db: Kysely<Database>): Promise<StoredRevocation[]> {
-  const rows = await db.selectFrom('api_session_revocations').selectAll().execute()
-  return rows.map(({ id, newest, sessions }) => ({ id, newest, of: JSON.parse(sessions) as RevokedSessions }))
-}
-
-function queryLiveRows(db: Kysely<Database>, cutoff: Instant, after: number) {
-  return db
-    .selectFrom('api_sessions as session')
-    .innerJoin('identities as identity', 'identity.id', 'session.identityId')
-    .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-    .select(['method', 'authenticatorId', 'signerKey', 'caId', 'authenticatedAt', 'session.externalId as claimedId'])
-    .select([
-      'owesTotp',
-      'isMfaComplete',
-      'mfaPassedAt',
-      'wokenAt',
-      'unlockedAt',
-      'identityId',
-      'name',
-      'isAdmin',
-      'authPolicyId',
-      'roleAttributes',
-      'identity.externalId',
-    ])
-    .where('lastActivityAt', '>', cutoff)
-    .where('session.n', '>', after)
-    .orderBy('session.n')
-    .limit(PAGE)
-    .execute()
-}
-
-type LiveRow = Awaited<ReturnType<typeof queryLiveRows>>[number]
-
-function liveSessionFromRow(row: LiveRow): LiveApiSession {
-  const { id, tokenHash, identityId, name, authPolicyId, createdAt, lastActivityAt } = row
-  return {
-    id,
-    tokenHash,
-    identity: {
-      id: identityId,
-      name,
-      isAdmin: row.isAdmin === 1,
-      authPolicyId,
-      roleAttributes: JSON.parse(row.roleAttributes) as string[],
-      externalId: row.externalId,
-    },
-    createdAt,
-    authenticatedAt: row.authenticatedAt,
-    basis: toSessionBasis({ ...row, externalId: row.claimedId }),
-    configTypes: internConfigTypes(JSON.parse(row.configTypes) as string[]),
-    owesTotp: row.owesTotp === 1,
-    isTotpComplete: row.isMfaComplete === 1,
-    mfaPassedAt: row.mfaPassedAt,
-    wokenAt: row.wokenAt,
-    unlockedAt: row.unlockedAt,
-    lastActivityAt,
-  }
 }
