@@ -1,5 +1,5 @@
 // `controller whoami`: shows the identity, the controller and the expiry of the current session.
-import { CLIENT_PATH, type Client, EITHER_PATH } from './client/client.ts'
+import { CLIENT_PATH, type Client, EITHER_PATH, RequestError } from './client/client.ts'
 import { defineConnectedCommand } from './connected.ts'
 import { chooseProfile } from './connection.ts'
 import { toTimeText } from './times.ts'
@@ -10,11 +10,16 @@ interface CurrentSession {
   readonly identity: { readonly id: string; readonly name: string }
 }
 
-/** How many services policies grant to the caller, in words. */
-async function countServices(client: Client): Promise<string> {
-  const { meta } = await client.withBase(CLIENT_PATH).call('GET', '/services?limit=1')
-  const { totalCount = 0 } = meta.pagination ?? {}
-  return totalCount === 1 ? '1 service' : `${totalCount} services`
+/** How many services policies grant to the caller, in words; undefined at a listener without the client API. */
+async function countServices(client: Client): Promise<string | undefined> {
+  try {
+    const { meta } = await client.withBase(CLIENT_PATH).call('GET', '/services?limit=1')
+    const { totalCount = 0 } = meta.pagination ?? {}
+    return totalCount === 1 ? '1 service' : `${totalCount} services`
+  } catch (error) {
+    if (error instanceof RequestError && error.status === 404) return undefined
+    throw error
+  }
 }
 
 export const whoami = defineConnectedCommand({

@@ -29,6 +29,27 @@ afterAll(() => world?.close())
 
 const as = (env: NodeJS.ProcessEnv, ...words: string[]) => commandLine(words, env)
 
+describe('an end user at a listener without the client API', () => {
+  it('learns by whoami who it is', async () => {
+    const listeners = [{ address: '127.0.0.1:0', apis: ['management'], dialect: 'native' }]
+    const other = await testController({ settings: { listeners } })
+    try {
+      const people = await People.in(other)
+      const { url, rootPem } = await other.listen()
+      const env = cleanEnvironment()
+      writeProfiles(env, {
+        test: { url, rootPem, token: await people.sessionOf(await people.person({ name: 'bert' })) },
+      })
+
+      const { code, stdout } = await as(env, 'whoami')
+
+      expect([code, stdout]).toEqual([0, expect.stringMatching(/^bert, not an administrator/)])
+    } finally {
+      await other.close()
+    }
+  })
+})
+
 describe('an end user', () => {
   it('lists what policies grant, and what is missing, and nothing else', async () => {
     const { code, stdout, stderr } = await as(device, 'access', '-o', 'json')
