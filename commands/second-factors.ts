@@ -83,7 +83,10 @@ async function presentCode(partial: PartialSession, flags: SecondFactorFlags, ur
     'MFA_INVALID_TOKEN',
     `${url}: the code of the second factor is not accepted`,
     {
-      hint: 'each code can be used once, for half a minute: use the next one, or --recovery-code-file',
+      hint:
+        flags['recovery-code-file'] === undefined
+          ? 'each code can be used once, for half a minute: use the next one, or --recovery-code-file'
+          : 'each recovery code can be used once: use another one, or a code of the app with --mfa-code',
     },
   )
 }

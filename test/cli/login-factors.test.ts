@@ -102,7 +102,7 @@ describe('a code of the second factor', () => {
     const second = await commandLine(words, cleanEnvironment())
 
     expect(first.code).toBe(0)
-    expectRefused(second, 4, /the code of the second factor is not accepted/)
+    expectRefused(second, 4, /the code of the second factor is not accepted\nTry: .*recovery code can be used once/)
   })
 
   it('may be a recovery code in lower case', async () => {
