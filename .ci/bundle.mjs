@@ -11,12 +11,12 @@ const BUNDLED = /^(@oclif\/|ulid$|ipaddr\.js$|cli-table3$)/
 /** What is only loaded by some commands stays as it is: the server, the store, and most libraries. */
 function isLoadedLater(id) {
   if (/^\.\.?\//.test(id))
-    return /^\.\.\/(server\/|src\/(initialize|recover|rotate-keys|controller|storage\/|operations\/))/.test(id)
+    return /^(\.\.\/)+(server\/|src\/(initialize|recover|rotate-keys|controller|storage\/|operations\/))/.test(id)
   return !id.startsWith('/') && !id.startsWith('\0') && !BUNDLED.test(id)
 }
 
 /** What is loaded by its name: by the binary, by oclif as package.json says, and by the build. */
-const ENTRIES = ['main', 'index', 'hooks', 'help/help', 'generated']
+const ENTRIES = ['main', 'index', 'hooks', 'help/help', 'help/generated']
 
 const bundle = await rolldown({
   input: Object.fromEntries(ENTRIES.map((path) => [basename(path), `${root}dist/commands/${path}.js`])),

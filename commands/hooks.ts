@@ -1,8 +1,8 @@
 // What oclif runs besides commands: before it looks for one, if it finds none, and before it reads the words after one.
 import type { Hook } from '@oclif/core'
-import { findLongestCommand, missingCommandError, unknownCommandError } from './command-words.ts'
-import { makeUsageError } from './exit-codes.ts'
-import { type AcceptedWords, normalizeWords } from './typed-words.ts'
+import { makeUsageError } from './foundation/exit-codes.ts'
+import { findLongestCommand, missingCommandError, unknownCommandError } from './framework/command-words.ts'
+import { type AcceptedWords, normalizeWords } from './framework/typed-words.ts'
 
 /** Rejects a flag after a topic, for which oclif would show the help of the topic. */
 export const init: Hook.Init = async ({ id = '', argv, config }) => {

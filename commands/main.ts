@@ -1,9 +1,9 @@
 // Runs a command line through oclif: its configuration, the words that it gets, and the exit code.
 import { Errors, run } from '@oclif/core'
-import { CommandError, EXIT } from './exit-codes.ts'
-import { writeFailure } from './failure-text.ts'
+import { writeFailure } from './failures/failure-text.ts'
+import { CommandError, EXIT } from './foundation/exit-codes.ts'
 import { loadOptions } from './oclif-options.ts'
-import { openStdout } from './output/stdout.ts'
+import { openStdout } from './terminal/stdout.ts'
 
 /** Runs a command line, and returns the exit code. */
 export async function main(argv: readonly string[]): Promise<number> {

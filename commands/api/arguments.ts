@@ -1,9 +1,9 @@
 // Derives the arguments of a command from the parameters of a path.
 import type { Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { requiredArgument, variadicArgument } from '../arguments.ts'
-import { toNoun } from '../names.ts'
-import { splitPath, toSingular } from '../naming.ts'
+import { toNoun } from '../client/names.ts'
+import { splitPath, toSingular } from '../foundation/naming.ts'
+import { requiredArgument, variadicArgument } from '../framework/arguments.ts'
 
 /** A parameter of a path, and the argument that provides it. */
 export interface PathArgument {

@@ -1,6 +1,6 @@
 // Derives flags from the schema of a request body: their names, and the formats of their values.
 import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
-import { connectionFlags } from '../connection.ts'
+import { connectionFlags } from '../client/connection.ts'
 
 /** The format of a flag's value. */
 export type FlagForm =

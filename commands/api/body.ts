@@ -1,8 +1,8 @@
 // Builds the body of a request from flags.
-import { makeUsageError } from '../exit-codes.ts'
-import { readJson, readPem, readSecret } from '../input.ts'
-import { toCommandLine } from '../shell-words.ts'
-import { parseInstant, parseMinutes } from '../times.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
+import { readJson, readPem, readSecret } from '../foundation/flag-values.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
+import { parseInstant, parseMinutes } from '../foundation/times.ts'
 import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
 import { toValueText } from './flag-definitions.ts'
 

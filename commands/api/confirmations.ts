@@ -1,12 +1,12 @@
 // Asks before a deletion, and before a change that ends access, opens or closes a gate, or drops a credential, and shows the impact
 // first.
 import type { OperationDescription } from '../../src/client/api-description.ts'
-import { RequestError } from '../client/client.ts'
-import type { CommandRun } from '../connected.ts'
-import { makeUsageError } from '../exit-codes.ts'
-import { toNoun } from '../names.ts'
-import { splitPath, toTypedCommand } from '../naming.ts'
-import { canPrompt } from '../prompts.ts'
+import { toNoun } from '../client/names.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
+import { splitPath, toTypedCommand } from '../foundation/naming.ts'
+import { RequestError } from '../foundation/request-error.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import { canPrompt } from '../terminal/prompts.ts'
 import { listPathArguments } from './arguments.ts'
 import { getAt } from './body-flags.ts'
 import { fetchDeletionImpact, fetchImpact, listLinkedRecords, renderImpact } from './impact.ts'

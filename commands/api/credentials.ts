@@ -1,6 +1,6 @@
 // Takes the credentials from records that are printed: output ends up in logs, tickets and shared screens.
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
-import type { Entity } from '../output/cells.ts'
+import type { Entity } from '../terminal/cells.ts'
 
 /** The members of an operation's records that are credentials. */
 export function getCredentials({ returns }: OperationDescription, { resources }: ApiDescription): readonly string[] {

@@ -1,12 +1,12 @@
 // The one-time token of a new record: whether it is made, when it expires, and what follows if there is none.
 
 import { readExpiry } from '../client/external-jwt.ts'
-import type { CommandRun } from '../connected.ts'
-import type { Entity } from '../output/cells.ts'
-import { findJwt } from '../output/formats.ts'
-import { canPrompt, confirm } from '../prompts.ts'
-import { toCommandLine } from '../shell-words.ts'
-import { toTimeText } from '../times.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
+import { toTimeText } from '../foundation/times.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import type { Entity } from '../terminal/cells.ts'
+import { findJwt } from '../terminal/formats.ts'
+import { canPrompt, confirm } from '../terminal/prompts.ts'
 import type { FlagValues } from './body.ts'
 import { type BodyFlag, toTypedFlag } from './body-flags.ts'
 import type { CommandTask } from './task.ts'

@@ -1,8 +1,8 @@
 // Shows the impact of a deletion or a change before it is made.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { Client } from '../client/client.ts'
-import { toNoun } from '../names.ts'
-import { splitPath, toSingular } from '../naming.ts'
+import { toNoun } from '../client/names.ts'
+import { splitPath, toSingular } from '../foundation/naming.ts'
 import type { PreparedRequest } from './task.ts'
 
 /** The amount of access that a change affects. */

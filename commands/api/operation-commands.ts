@@ -1,9 +1,9 @@
 // Generates a command for each operation of the API.
 import { Flags, type Interfaces } from '@oclif/core'
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
-import { optionalArgument } from '../arguments.ts'
-import { type CommandClass, type CommandDescription, defineConnectedCommand } from '../connected.ts'
-import { hasAlternatePath, REPLACED_OPERATIONS, splitPath, toCommandId } from '../naming.ts'
+import { hasAlternatePath, REPLACED_OPERATIONS, splitPath, toCommandId } from '../foundation/naming.ts'
+import { optionalArgument } from '../framework/arguments.ts'
+import { type CommandClass, type CommandDescription, defineConnectedCommand } from '../framework/connected.ts'
 import { listPathArguments, toOclifArguments } from './arguments.ts'
 import { canAsk } from './confirmations.ts'
 import { makeExample } from './examples.ts'

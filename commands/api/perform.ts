@@ -1,10 +1,11 @@
 // Runs the command of an operation: resolves names, builds the requests, sends them, and prints the responses.
-import type { CommandRun } from '../connected.ts'
-import { makeUsageError } from '../exit-codes.ts'
-import { readJson, readText } from '../input.ts'
-import { resolveId, resolveRole } from '../names.ts'
-import { isListed } from '../naming.ts'
-import type { Entity } from '../output/cells.ts'
+
+import { resolveId, resolveRole } from '../client/names.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
+import { readJson, readText } from '../foundation/flag-values.ts'
+import { isListed } from '../foundation/naming.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import type { Entity } from '../terminal/cells.ts'
 import { fillPath, findReferencedResource } from './arguments.ts'
 import { type FlagValues, listMissingFlags, readBodyFromFlags, setAt } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'

@@ -2,16 +2,16 @@
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { ApiResponse } from '../client/client.ts'
 import { readJwtSubject } from '../client/external-jwt.ts'
+import { toNoun } from '../client/names.ts'
 import { findFileTarget, ReservedFile } from '../client/reserved-file.ts'
-import type { CommandRun } from '../connected.ts'
-import { CommandError } from '../exit-codes.ts'
-import { toNoun } from '../names.ts'
-import { splitPath } from '../naming.ts'
-import type { Entity } from '../output/cells.ts'
-import { findJwt, noJwtError } from '../output/formats.ts'
-import { OUTPUT_LOST } from '../output/stdout.ts'
-import { confirmReplacement } from '../replacement.ts'
-import { toCommandLine } from '../shell-words.ts'
+import { CommandError } from '../foundation/exit-codes.ts'
+import { splitPath } from '../foundation/naming.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import type { Entity } from '../terminal/cells.ts'
+import { findJwt, noJwtError } from '../terminal/formats.ts'
+import { confirmReplacement } from '../terminal/replacement.ts'
+import { OUTPUT_LOST } from '../terminal/stdout.ts'
 import { getCredentials, omitCredentials } from './credentials.ts'
 import { describeToken } from './enrollment-request.ts'
 import { fetchRequestImpact, renderImpact } from './impact.ts'
@@ -261,7 +261,7 @@ async function printParts(
   const jwt = findJwt(record)
   if ((path !== undefined || flags.qr === true) && jwt === undefined) throw noJwtError()
   if (flags.qr === true && jwt !== undefined) {
-    const { renderQrCode } = await import('../output/qr.ts')
+    const { renderQrCode } = await import('../terminal/qr.ts')
     process.stderr.write(`${(await renderQrCode(jwt)).join('\n')}\n`)
   }
   if (jwtFile && jwt !== undefined) {

@@ -1,8 +1,9 @@
 // Names what records refer to by id, for people: the API has ids alone where its records are as old clients know them.
 import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { type Client, RequestError } from '../client/client.ts'
-import type { CommandRun } from '../connected.ts'
-import type { Entity } from '../output/cells.ts'
+import type { Client } from '../client/client.ts'
+import { RequestError } from '../foundation/request-error.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import type { Entity } from '../terminal/cells.ts'
 import { findReferencedResource } from './arguments.ts'
 import { setAt } from './body.ts'
 import { getAt, listBodyFlags } from './body-flags.ts'

@@ -1,8 +1,8 @@
 // Changes single entries of sets and of tags, and reports which entries a replacement removed.
 import { Flags, type Interfaces } from '@oclif/core'
 import type { OperationDescription } from '../../src/client/api-description.ts'
-import { CommandError, EXIT } from '../exit-codes.ts'
-import type { Entity } from '../output/cells.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import type { Entity } from '../terminal/cells.ts'
 import { assertSingleRoles, type FlagValues, parseKeyValue } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'
 

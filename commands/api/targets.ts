@@ -1,9 +1,9 @@
 // The records that a command works on: those that its arguments name, or all that a filter selects.
 import { Flags, type Interfaces } from '@oclif/core'
 import type { ResourceDescription } from '../../src/client/api-description.ts'
-import type { CommandRun } from '../connected.ts'
-import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
-import { resolveId, toNoun } from '../names.ts'
+import { resolveId, toNoun } from '../client/names.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import type { CommandRun } from '../framework/connected.ts'
 import { fillPath, listPathArguments, type PathArgument } from './arguments.ts'
 import type { CommandTask } from './task.ts'
 

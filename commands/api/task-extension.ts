@@ -1,7 +1,7 @@
 // What a generated command can do besides its operation.
 import type { Interfaces } from '@oclif/core'
-import type { CommandRun } from '../connected.ts'
-import type { Entity } from '../output/cells.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import type { Entity } from '../terminal/cells.ts'
 
 export interface TaskExtension {
   readonly flags: Interfaces.FlagInput

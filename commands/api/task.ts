@@ -1,9 +1,9 @@
 // The task of a generated command: an operation of the API, and the request for it.
 import type { ApiDescription, OperationDescription } from '../../src/client/api-description.ts'
-import { routerConfiguration } from '../edge-router/configuration-file.ts'
-import { splitPath, toCommandId } from '../naming.ts'
+import { splitPath, toCommandId } from '../foundation/naming.ts'
 import { listPathArguments } from './arguments.ts'
 import { type BodyFlag, listBodyFlags } from './body-flags.ts'
+import { routerConfiguration } from './edge-router/configuration-file.ts'
 import type { TaskExtension } from './task-extension.ts'
 
 /** An operation, with the properties that its command needs. */

@@ -1,9 +1,10 @@
 // Notes the roles of a policy that match no record: most often a role is misspelt, or a record has not been given it yet.
 import type { ApiDescription } from '../../src/client/api-description.ts'
 import { findNearest } from '../../src/foundation/nearest.ts'
-import { type Client, RequestError } from '../client/client.ts'
-import type { CommandRun } from '../connected.ts'
-import { quoteText, toNoun, toSimilarityFilter } from '../names.ts'
+import type { Client } from '../client/client.ts'
+import { quoteText, toNoun, toSimilarityFilter } from '../client/names.ts'
+import { RequestError } from '../foundation/request-error.ts'
+import type { CommandRun } from '../framework/connected.ts'
 import { getAt } from './body-flags.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 

@@ -1,5 +1,5 @@
 // Reads the URL of a controller as people write it.
-import { makeUsageError } from '../exit-codes.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
 
 /**
  * Returns `https://host:port`; the scheme may be missing. @throws CommandError with exit code 2 if the text is not such

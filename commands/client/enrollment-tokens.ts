@@ -3,9 +3,9 @@ import { isIP } from 'node:net'
 import { toJwtAlgorithm } from '../../src/pki/algorithms.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
-import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
-import { quoteShellWord } from '../shell-words.ts'
-import { toTimeText } from '../times.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { quoteShellWord } from '../foundation/shell-words.ts'
+import { toTimeText } from '../foundation/times.ts'
 import { fetchOfferedTrust, type OfferedTrust } from './trust.ts'
 
 const METHODS = ['ott', 'ottca', 'ca', 'updb'] as const

@@ -1,7 +1,7 @@
 // The controller and the credential that environment variables name, for machines without profiles.
 import { readFileSync } from 'node:fs'
-import { CommandError, makeUsageError } from '../exit-codes.ts'
-import { describeFileError } from '../file-errors.ts'
+import { CommandError, makeUsageError } from '../foundation/exit-codes.ts'
+import { describeFileError } from '../foundation/file-errors.ts'
 import { normalizeUrl } from './controller-url.ts'
 import { readIdentityFile } from './identity-files.ts'
 import type { Profile, Profiles } from './profiles.ts'

@@ -1,7 +1,7 @@
 // Reads JWTs from files: those of external signers, which other programs renew, and enrollment tokens.
 import { readFileSync } from 'node:fs'
-import { makeUsageError } from '../exit-codes.ts'
-import { readSecret } from '../input.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
+import { readSecret } from '../foundation/flag-values.ts'
 
 /** The JWT in a file, or on stdin by `-`. @throws CommandError with exit code 2 if there is none */
 export async function readExternalJwt(file: string): Promise<string> {

@@ -3,8 +3,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ClientCertificate } from '../../src/client/http-transport.ts'
-import { type CommandError, makeUsageError } from '../exit-codes.ts'
-import { describeFileError } from '../file-errors.ts'
+import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'
+import { describeFileError } from '../foundation/file-errors.ts'
 import { CLIENT_PATH } from './client.ts'
 
 /** What an identity needs to reach its controller and to sign in there. */

@@ -1,7 +1,7 @@
 // Reads PKCS #12 bundles (RFC 7292), which contain a certificate with its private key, protected by a password.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { toPem } from '../../src/pki/pem.ts'
-import { type CommandError, makeUsageError } from '../exit-codes.ts'
+import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'
 
 /** The content of a bundle, as PEM. */
 export interface Pkcs12Content {

@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { writePrivateFile } from '../../src/pki/files.ts'
-import { CommandError, EXIT } from '../exit-codes.ts'
-import { describeFileError, describeWriteError } from '../file-errors.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { describeFileError, describeWriteError } from '../foundation/file-errors.ts'
 
 /** How a profile signs in, so that a later login needs no flags. */
 export interface SignInMethod {

@@ -1,12 +1,12 @@
 // Signs in by identity files: again if the session of a profile has ended, and for one command by that of the environment.
 import { createHttpTransport, UnreachableError } from '../../src/client/http-transport.ts'
 import { collectReply, type Reply, type Request, type Stream, type Transport } from '../../src/client/transport.ts'
-import { CommandError, EXIT } from '../exit-codes.ts'
-import { explainFailedSignIn } from '../login-failures.ts'
-import { toCommandLine } from '../shell-words.ts'
-import { RequestError } from './client.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { RequestError } from '../foundation/request-error.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
 import { readExternalJwt, toBearerHeaders } from './external-jwt.ts'
 import { readIdentityFile } from './identity-files.ts'
+import { explainFailedSignIn } from './login-failures.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './profiles.ts'
 import { PartialSession, requestApiSession } from './sign-in.ts'
 

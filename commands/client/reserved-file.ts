@@ -19,8 +19,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { syncDirectory } from '../../src/pki/files.ts'
-import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
-import { describeFileError, describeWriteError } from '../file-errors.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { describeFileError, describeWriteError } from '../foundation/file-errors.ts'
 
 const PRIVATE = 0o600
 // The rights of the owner and of the group. Rights of others are never kept.

@@ -1,7 +1,8 @@
 // Signs in to a controller by any primary factor, and presents second factors.
 import type { ClientCertificate } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
-import { Client, EITHER_PATH, RequestError } from './client.ts'
+import { RequestError } from '../foundation/request-error.ts'
+import { Client, EITHER_PATH } from './client.ts'
 
 /** A primary factor. The transport presents the certificate, and carries the external JWT. */
 export type PrimaryFactor =

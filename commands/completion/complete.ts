@@ -1,10 +1,10 @@
 // Completes the words of a command line for the shells; it is fast, and never fails.
 import { type Command, Config, type Interfaces } from '@oclif/core'
-import { loadApiDescription } from '../api/description.ts'
 import { Profiles } from '../client/profiles.ts'
-import { findLongestCommand, takeNames } from '../command-words.ts'
+import { loadApiDescription } from '../foundation/description.ts'
+import { findLongestCommand, takeNames } from '../framework/command-words.ts'
 import { helpPages } from '../help/pages.ts'
-import { hasControls } from '../output/text.ts'
+import { hasControls } from '../terminal/text.ts'
 
 /** A completion, with its description. */
 export interface Candidate {
@@ -120,7 +120,7 @@ const TIMEOUT_MS = 1_000
 async function fetchRecordNames(noun: string, { version }: Config): Promise<Candidate[]> {
   const resource = Object.values(loadApiDescription().resources).find(({ name }) => name === noun)
   if (!resource?.isNamed) return []
-  const { connect } = await import('../connection.ts')
+  const { connect } = await import('../client/connection.ts')
   const client = await connect({}, { version, isPublic: false, base: undefined, notice: () => {} })
   const timer = setTimeout(() => void client.close(), TIMEOUT_MS)
   try {

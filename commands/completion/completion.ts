@@ -1,6 +1,6 @@
 // `controller completion SHELL`: prints the completion script of a shell.
-import { requiredArgument } from '../arguments.ts'
-import { PrintingCommand } from '../base.ts'
+import { requiredArgument } from '../framework/arguments.ts'
+import { PrintingCommand } from '../framework/base.ts'
 import { type Shell, scripts, shells } from './scripts.ts'
 
 export class Completion extends PrintingCommand {

@@ -1,8 +1,8 @@
 // The help of the program: oclif's, with the topics in groups, an example of each, and pages on what concerns all commands.
 import { type Command, type Interfaces, Help as OclifHelp } from '@oclif/core'
-import { findLongestCommand, takeNames, unknownCommandError } from '../command-words.ts'
-import { openStdout } from '../output/stdout.ts'
-import type { Topic } from '../topics.ts'
+import { findLongestCommand, takeNames, unknownCommandError } from '../framework/command-words.ts'
+import type { Topic } from '../framework/topics.ts'
+import { openStdout } from '../terminal/stdout.ts'
 import { OneCommandHelp } from './command-help.ts'
 import { helpPages } from './pages.ts'
 

@@ -1,5 +1,5 @@
 // The help pages on topics that concern all commands.
-import { exitCodeMeanings } from '../exit-codes.ts'
+import { exitCodeMeanings } from '../foundation/exit-codes.ts'
 
 interface HelpPage {
   readonly summary: string

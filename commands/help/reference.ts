@@ -1,8 +1,8 @@
 // Renders the reference of the command line, which the build divides into docs/cli/, from the texts of the help.
 import { stripVTControlCharacters } from 'node:util'
 import { type Command, Config, type Interfaces } from '@oclif/core'
+import type { Topic } from '../framework/topics.ts'
 import { loadOptions } from '../oclif-options.ts'
-import type { Topic } from '../topics.ts'
 import { OneCommandHelp } from './command-help.ts'
 import { helpPages } from './pages.ts'
 

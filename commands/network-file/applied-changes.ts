@@ -1,10 +1,10 @@
 // Sends network files to be applied, and follows how far the controller is, also if the user or the connection interrupts it.
 import { setTimeout } from 'node:timers/promises'
-import { DUPLICATE_REASON, RequestError } from '../client/client.ts'
-import type { CommandRun } from '../connected.ts'
-import { CommandError, EXIT, toExitCode } from '../exit-codes.ts'
-import { delayInterrupt } from '../interrupts.ts'
-import { withProgress } from '../progress.ts'
+import { CommandError, EXIT, toExitCode } from '../foundation/exit-codes.ts'
+import { delayInterrupt } from '../foundation/interrupts.ts'
+import { DUPLICATE_REASON, RequestError } from '../foundation/request-error.ts'
+import type { CommandRun } from '../framework/connected.ts'
+import { withProgress } from '../terminal/progress.ts'
 import type { SectionSource } from './sections.ts'
 
 /** What has been changed after a transaction. */

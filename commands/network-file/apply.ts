@@ -1,9 +1,9 @@
 // `controller apply`: makes a network as files describe it.
 import { Flags } from '@oclif/core'
-import { type CommandRun, defineConnectedCommand } from '../connected.ts'
-import { CommandError, EXIT, makeUsageError } from '../exit-codes.ts'
-import { exitOnInterrupt } from '../interrupts.ts'
-import { canPrompt } from '../prompts.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { exitOnInterrupt } from '../foundation/interrupts.ts'
+import { type CommandRun, defineConnectedCommand } from '../framework/connected.ts'
+import { canPrompt } from '../terminal/prompts.ts'
 import { NO_CHANGES, sendSections } from './applied-changes.ts'
 import { NetworkFiles } from './network-files.ts'
 import { fetchPlan, fileFlag, planFlags } from './plan.ts'

@@ -1,8 +1,8 @@
 // `controller export`: writes the configuration of a network as a file.
 import type { Client } from '../client/client.ts'
-import { defineConnectedCommand } from '../connected.ts'
-import { makeUsageError } from '../exit-codes.ts'
-import { toYamlText } from '../output/yaml.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
+import { defineConnectedCommand } from '../framework/connected.ts'
+import { toYamlText } from '../terminal/yaml.ts'
 import type { NetworkSection } from './sections.ts'
 
 const HEAD = `# The configuration of a network, as "controller export" writes it.

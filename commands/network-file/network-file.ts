@@ -1,8 +1,8 @@
 // Reads a network file: YAML with one section for each resource. Mistakes are named by line and column.
 import { createReadStream } from 'node:fs'
 import type { Document, LineCounter, Node, Pair, YAMLError } from 'yaml'
-import { CommandError, EXIT } from '../exit-codes.ts'
-import { describeFileError } from '../file-errors.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { describeFileError } from '../foundation/file-errors.ts'
 import { describeMistake, findSubject, type Mistake, type NetworkSection, toMistakeText } from './sections.ts'
 
 /** What the controller accepts by default, and far more than a person reads. */

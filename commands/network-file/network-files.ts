@@ -1,7 +1,7 @@
 // Reads several network files, and those of directories, as one network.
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { CommandError, EXIT } from '../exit-codes.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { INVALID_FILE, NetworkFile, toFileLabel } from './network-file.ts'
 import {
   findSubject,

@@ -1,9 +1,10 @@
 // The items of a plan, as the controller sends them, and as people read them.
-import { loadApiDescription } from '../api/description.ts'
+
 import { type Impact, renderImpact } from '../api/impact.ts'
 import { describeUnmatchedRole } from '../api/unmatched-roles.ts'
-import { toNoun } from '../names.ts'
-import { escapeControls } from '../output/text.ts'
+import { toNoun } from '../client/names.ts'
+import { loadApiDescription } from '../foundation/description.ts'
+import { escapeControls } from '../terminal/text.ts'
 
 interface Counts {
   readonly identities: number

@@ -1,8 +1,8 @@
 // A plan as a file: what it was made of, and the digest by which the controller applies nothing else.
 import { readFileSync } from 'node:fs'
 import { findFileTarget, replaceFile } from '../client/reserved-file.ts'
-import { CommandError, EXIT } from '../exit-codes.ts'
-import { describeFileError } from '../file-errors.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { describeFileError } from '../foundation/file-errors.ts'
 import { describeMistake, type Mistake, type NetworkSection, type SectionSource, toLocatedError } from './sections.ts'
 
 const KIND = 'controller-plan'

@@ -1,6 +1,7 @@
 // The sections of a network file, as requests and responses carry them, and what the controller says of their mistakes.
-import { RequestError } from '../client/client.ts'
-import { CommandError, toExitCode } from '../exit-codes.ts'
+
+import { CommandError, toExitCode } from '../foundation/exit-codes.ts'
+import { RequestError } from '../foundation/request-error.ts'
 
 /** Some records of a resource, by the members that administrators set, references by name. */
 export interface NetworkSection {

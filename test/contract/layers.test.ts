@@ -42,17 +42,20 @@ const rules: readonly { readonly in: string; readonly never: RegExp; readonly be
   { in: 'src/pki', never: /^(kysely|better-sqlite3)$/, because: 'certificates do not depend on storage' },
 ]
 
-// ---- the table in src/README.md ------------------------------------------------------------------------------------
+// ---- the tables of parts -------------------------------------------------------------------------------------------
+
+/** The folders that are divided into parts by the table of their README. */
+const DIVIDED = ['src', 'commands'] as const
 
 interface Row {
-  /** Folders, with a slash at their end, and files: below src/. */
+  /** Folders, with a slash at their end, and files: below the divided folder. */
   readonly parts: readonly string[]
   /** What they may import besides themselves. */
   readonly imports: readonly string[]
 }
 
-function readTable(): Row[] {
-  const readme = readFileSync(join(root, 'src/README.md'), 'utf8')
+function readTable(folder: string): Row[] {
+  const readme = readFileSync(join(root, folder, 'README.md'), 'utf8')
   const [, table = ''] = /^\| Part \| Purpose \| Imports \|\n\|[-|]+\n((?:\|.*\n)+)/m.exec(readme) ?? []
   return table
     .trimEnd()
@@ -67,28 +70,34 @@ function namesIn(cell: string): string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
 }
 
-const table = readTable()
+/** The table of a divided folder. */
+class Parts {
+  readonly rows: readonly Row[]
+  readonly #folder: string
 
-/** The place in the table of a file below src/: of the part with the longest name that contains it. */
-function rowOf(file: string): number {
-  const name = file.replace(/^src\//, '')
-  const [best] = table
-    .flatMap(({ parts }, at) => parts.map((part) => ({ part, at })))
-    .filter(({ part }) => (part.endsWith('/') ? name.startsWith(part) : name === part))
-    .sort((a, b) => b.part.length - a.part.length)
-  return best?.at ?? -1
-}
+  constructor(folder: string) {
+    this.#folder = folder
+    this.rows = readTable(folder)
+  }
 
-function mayImport(from: number, to: number): boolean {
-  if (from === to) return true
-  const { imports } = table[from] as Row
-  return to < from && imports.some((part) => rowOf(`src/${part}`) === to)
+  /** The place in the table of a file: of the part with the longest name that contains it. */
+  rowOf(file: string): number {
+    const name = file.slice(this.#folder.length + 1)
+    const [best] = this.rows
+      .flatMap(({ parts }, at) => parts.map((part) => ({ part, at })))
+      .filter(({ part }) => (part.endsWith('/') ? name.startsWith(part) : name === part))
+      .sort((a, b) => b.part.length - a.part.length)
+    return best?.at ?? -1
+  }
+
+  mayImport(from: number, to: number): boolean {
+    if (from === to) return true
+    const { imports } = this.rows[from] as Row
+    return to < from && imports.some((part) => this.rowOf(`${this.#folder}/${part}`) === to)
+  }
 }
 
 // ---- circles -------------------------------------------------------------------------------------------------------
-
-/** Imports that are still to vanish from circles. The list only shrinks. */
-const STILL_CIRCULAR: readonly string[] = []
 
 type Graph = ReadonlyMap<string, readonly string[]>
 
@@ -115,6 +124,58 @@ function findCircles(graph: Graph): string[][] {
   return circles
 }
 
+describe.each(DIVIDED)('the parts of %s', (folder) => {
+  const parts = new Parts(folder)
+
+  it('have a row each in its table, which names none twice', () => {
+    const names = parts.rows.flatMap((row) => row.parts)
+
+    expect(filesBelow(folder).filter((file) => parts.rowOf(file) === -1)).toEqual([])
+    expect(names.filter((part) => !existsSync(join(root, folder, part)))).toEqual([])
+    expect(names.filter((part, at) => names.indexOf(part) !== at)).toEqual([])
+  })
+
+  it('name as imports only parts above', () => {
+    const below = parts.rows.flatMap((row, at) =>
+      row.imports
+        .filter((part) => !(parts.rowOf(`${folder}/${part}`) < at))
+        .map((part) => `${row.parts.join(', ')}: ${part}`),
+    )
+
+    expect(below).toEqual([])
+  })
+
+  it('import what their rows name, types too', () => {
+    const offences = filesBelow(folder).flatMap((file) =>
+      importsOf(file)
+        .filter((name) => name.startsWith(`${folder}/`) && !parts.mayImport(parts.rowOf(file), parts.rowOf(name)))
+        .map((name) => `${file} → ${name}`),
+    )
+
+    expect(offences).toEqual([])
+  })
+
+  it('name no import that none of their files has', () => {
+    const needed = new Set(
+      filesBelow(folder).flatMap((file) => importsOf(file).map((name) => `${parts.rowOf(file)} ${parts.rowOf(name)}`)),
+    )
+    const unneeded = parts.rows.flatMap((row, at) =>
+      row.imports
+        .filter((part) => !needed.has(`${at} ${parts.rowOf(`${folder}/${part}`)}`))
+        .map((part) => `${row.parts.join(', ')}: ${part}`),
+    )
+
+    expect(unneeded).toEqual([])
+  })
+
+  it('are at most twelve folders, and at most four files that compose them', () => {
+    const entries = readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => name !== 'README.md')
+
+    expect(entries.filter((entry) => entry.isDirectory()).length).toBeLessThanOrEqual(12)
+    expect(entries.filter((entry) => entry.isFile()).length).toBeLessThanOrEqual(4)
+  })
+})
+
 describe('the layers', () => {
   it.each(rules.map((rule) => [`${rule.in} never imports ${rule.never}: ${rule.because}`, rule]))(
     '%s',
@@ -129,54 +190,11 @@ describe('the layers', () => {
     },
   )
 
-  it('are read from a table that has a row for each part of src, and names no part twice', () => {
-    const files = filesBelow('src')
-    const parts = table.flatMap((row) => row.parts)
-
-    expect(files.filter((file) => rowOf(file) === -1)).toEqual([])
-    expect(parts.filter((part) => !existsSync(join(root, 'src', part)))).toEqual([])
-    expect(parts.filter((part, at) => parts.indexOf(part) !== at)).toEqual([])
-  })
-
-  it('name as imports only parts above', () => {
-    const below = table.flatMap(({ parts, imports }, at) =>
-      imports.filter((part) => !(rowOf(`src/${part}`) < at)).map((part) => `${parts.join(', ')}: ${part}`),
-    )
-
-    expect(below).toEqual([])
-  })
-
-  it('hold for every import in src, of types too', () => {
-    const offences = filesBelow('src').flatMap((file) =>
-      importsOf(file)
-        .filter((name) => name.startsWith('src/') && !mayImport(rowOf(file), rowOf(name)))
-        .map((name) => `${file} → ${name}`)
-        .filter((edge) => !STILL_CIRCULAR.includes(edge)),
-    )
-
-    expect(offences).toEqual([])
-  })
-
-  it('divide src into at most twelve folders, and at most four files that compose them', () => {
-    const entries = readdirSync(join(root, 'src'), { withFileTypes: true }).filter(({ name }) => name !== 'README.md')
-
-    expect(entries.filter((entry) => entry.isDirectory()).length).toBeLessThanOrEqual(12)
-    expect(entries.filter((entry) => entry.isFile()).length).toBeLessThanOrEqual(4)
-  })
-
   it('have no circle of imports, of types too', () => {
     const files = ['src', 'server', 'commands', 'bench'].flatMap(filesBelow)
-    const graph = new Map(
-      files.map((file) => [file, importsOf(file).filter((name) => !STILL_CIRCULAR.includes(`${file} → ${name}`))]),
-    )
+    const graph = new Map(files.map((file) => [file, importsOf(file)]))
 
     expect(findCircles(graph)).toEqual([])
-  })
-
-  it('have no exception that nothing needs', () => {
-    const edges = new Set(filesBelow('src').flatMap((file) => importsOf(file).map((name) => `${file} → ${name}`)))
-
-    expect(STILL_CIRCULAR.filter((edge) => !edges.has(edge))).toEqual([])
   })
 
   it('knows SQLite in its dialect only', () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command, Interfaces } from '@oclif/core'
-import type { Topic } from '../../commands/topics.ts'
+import type { Topic } from '../../commands/framework/topics.ts'
 
 const read = (name: string) => JSON.parse(readFileSync(join(import.meta.dirname, '../..', name), 'utf8'))
 

@@ -1,0 +1,149 @@
+// Resolves the data directory of a command, and opens it while no controller runs on it.
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { Flags } from '@oclif/core'
+import type { Transport } from '../../src/client/transport.ts'
+import type { AccessOptions } from '../../src/settings/data-directory.ts'
+import type { SettingSource } from '../../src/settings/setting-types.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { describeFileError, isFileError } from '../foundation/file-errors.ts'
+import { rememberDirectory } from './known-directories.ts'
+
+export const dataDirectoryFlag = Flags.string({
+  description:
+    'Data directory of the controller. Default: CONTROLLER_DATA_DIR, else "controller" in the data home of the user.',
+  env: 'CONTROLLER_DATA_DIR',
+})
+
+/** The directory of the flag, else the default directory of the user. */
+export function resolveDataDirectory(flag: string | undefined, env: NodeJS.ProcessEnv = process.env): string {
+  return resolve(flag ?? join(env.XDG_DATA_HOME || join(homedir(), '.local', 'share'), 'controller'))
+}
+
+/**
+ * Opens a data directory without a running controller. @throws CommandError if it is not a data directory, or another
+ * process has it open
+ */
+export async function openOffline(directory: string, osUser: string, access: AccessOptions): Promise<Transport> {
+  await assertInitialized(directory)
+  const { openOfflineTransport } = await import('../../server/in-process.ts')
+  const transport = await openOfflineTransport(directory, osUser, process.env, access).catch(
+    explainOpenError(directory),
+  )
+  rememberDirectory(directory, process.env)
+  return transport
+}
+
+/** Whether the directory is initialized. @throws CommandError if this account cannot read it */
+export async function isDirectoryInitialized(directory: string): Promise<boolean> {
+  const { isInitialized } = await import('../../src/initialize.ts')
+  try {
+    return isInitialized(directory)
+  } catch (error) {
+    return explainOpenError(directory)(error as Error)
+  }
+}
+
+/** @throws CommandError with exit code 5 if the directory is not initialized */
+export async function assertInitialized(directory: string): Promise<void> {
+  if (await isDirectoryInitialized(directory)) return
+  throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
+    hint: `--data-dir with another directory, or controller init --data-dir ${directory}`,
+  })
+}
+
+const OWNER_HINT = 'run the command as the account that owns it'
+
+const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: string]>> = {
+  SQLITE_CANTOPEN: ['its file cannot be opened', OWNER_HINT],
+  SQLITE_PERM: ['permission denied', OWNER_HINT],
+  SQLITE_READONLY: ['its file or its file system is read-only', OWNER_HINT],
+  SQLITE_FULL: ['the disk is full', 'free some space on the disk'],
+  SQLITE_NOTADB: ['its file is not a database', 'restore it from a backup'],
+  SQLITE_CORRUPT: ['it is damaged', 'restore it from a backup'],
+  SQLITE_BUSY: ['another process has locked it'],
+  // Also for a disk without any space left, on which the memory that processes share cannot be made.
+  SQLITE_IOERR: ['the disk is full, or reports errors', 'free some space on the disk, or replace it if it is broken'],
+}
+
+/** Why a database cannot be used, by the primary code of SQLite. */
+function explainStorageFault({ code = '', message }: Error & { code?: string }): readonly [string, string?] {
+  return STORAGE_REASONS[code.split('_').slice(0, 2).join('_')] ?? [message]
+}
+
+/** The flags that set what a new directory has no file for yet, by setting. */
+const SETTING_FLAGS: Readonly<Record<string, string>> = {
+  advertise: '--advertise NAME:PORT, such as --advertise controller.example.com:1280',
+  listeners: '--listen HOST:PORT, such as --listen 0.0.0.0:1280',
+}
+
+function findSettingHint({ key, source, others = [] }: InvalidSetting, directory: string): string {
+  if (others.length > 0) return 'change each of them at its place'
+  if (source?.kind === 'file') return `edit line ${source.line} of ${source.path}`
+  if (source?.kind === 'variable') return `change or unset ${source.name}`
+  const flag = SETTING_FLAGS[key ?? '']
+  if (flag !== undefined && (source !== undefined || !existsSync(join(directory, 'config.yaml')))) return flag
+  return `edit config.yaml in ${directory}`
+}
+
+/** A ConfigError, as the bundle of the server throws it. */
+interface InvalidSetting extends Error {
+  readonly key?: string
+  readonly source?: SettingSource
+  readonly others?: readonly Error[]
+}
+
+const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
+
+/** Exit codes by the code of a DataDirectoryError or a BackupError. */
+const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
+  NOT_EMPTY: EXIT.conflict,
+  NOT_PRIVATE: EXIT.notPermitted,
+  FOREIGN_OWNER: EXIT.notPermitted,
+  LOCK_FAILED: EXIT.notPermitted,
+  DATABASE_MISSING: EXIT.notFound,
+  NOT_A_BACKUP: EXIT.usage,
+  PASSPHRASE_REQUIRED: EXIT.usage,
+  WRONG_PASSPHRASE: EXIT.usage,
+}
+
+/**
+ * Returns a handler that reports why a directory could not be opened. @throws CommandError with the reason and a hint
+ */
+export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
+  return (error: Error): never => {
+    // By name, because the server is bundled separately: its classes are not those of the command line.
+    if (error.name === 'DirectoryLockedError') {
+      throw new CommandError(EXIT.tryLater, 'DIRECTORY_LOCKED', error.message, {
+        hint: whenLocked,
+      })
+    }
+    if (error.name === 'KeyFileError') throw new CommandError(EXIT.failed, 'KEY_FILE_UNUSABLE', error.message)
+    if (error.name === 'MigrationError') throw new CommandError(EXIT.failed, 'MIGRATION_FAILED', error.message)
+    if (error.name === 'DataDirectoryError' || error.name === 'BackupError') {
+      const { code, remedy } = error as Error & { code: string; remedy: string }
+      throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
+    }
+    if ((error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE') {
+      const [reason, hint] = explainStorageFault(error.cause as Error & { code?: string })
+      const message = `the database of ${directory} cannot be used: ${reason}`
+      throw new CommandError(EXIT.failed, 'STORAGE_UNAVAILABLE', message, {
+        hint: hint ?? `make sure that its disk works, then: controller db check --data-dir ${directory}`,
+      })
+    }
+    if (isFileError(error)) {
+      const path = error.path ?? directory
+      const isDenied = error.code === 'EACCES' || error.code === 'EPERM'
+      const message = `${path} cannot be used: ${describeFileError(error, path)}`
+      const hint = isDenied
+        ? `${OWNER_HINT}, or --data-dir with another directory`
+        : '--data-dir with another directory'
+      throw new CommandError(isDenied ? EXIT.notPermitted : EXIT.failed, 'DIRECTORY_UNUSABLE', message, { hint })
+    }
+    if (error.name === 'ConfigError') {
+      throw new CommandError(EXIT.usage, 'INVALID_SETTING', error.message, { hint: findSettingHint(error, directory) })
+    }
+    throw error
+  }
+}

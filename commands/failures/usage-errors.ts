@@ -1,0 +1,114 @@
+// Describes the mistakes of a command line, which the parser of oclif finds, in the words of this program.
+import { stripVTControlCharacters } from 'node:util'
+import type { Errors } from '@oclif/core'
+import { findNearest } from '../../src/foundation/nearest.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
+import type { Attempt, Failure } from './failure-text.ts'
+
+export function toHelpCommand({ command }: Attempt): string {
+  return toCommandLine(command, ['--help'])
+}
+
+export type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string } | string)[] }
+
+/** The error of the parser, in one sentence. */
+export function describeUsage(error: ParserError, attempt: Attempt): Failure {
+  const help = toHelpCommand(attempt)
+  if (error.flags && /^Nonexistent/i.test(error.message)) return describeUnknownFlag(error.flags, attempt)
+  if (error.args && /^Unexpected/i.test(error.message)) {
+    return { code: 'USAGE', message: `unexpected argument: ${error.args.join(' ')}`, hint: help }
+  }
+  if (error.args && /^Missing/i.test(error.message)) {
+    const names = error.args.map((arg) => (typeof arg === 'string' ? arg : (arg.name ?? '')).toUpperCase())
+    return { code: 'USAGE', message: `missing argument: ${names.join(' and ')}`, hint: help }
+  }
+  const sentences = listSentences(error.message)
+  const [first = ''] = sentences
+  const foreignWord = sentences.length === 1 ? describeForeignWord(first, help) : undefined
+  if (foreignWord) return foreignWord
+  const mistakes = sentences.map(describeSentence)
+  const [field] = mistakes.flatMap((mistake) => mistake.field ?? [])
+  const message = [...new Set(mistakes.map((mistake) => mistake.message))].join('; ')
+  return { code: 'USAGE', message, ...(field === undefined ? {} : { field }), hint: help }
+}
+
+/** The sentences of a message, without what frames them. That of a value continues below the flag. */
+function listSentences(message: string): string[] {
+  const lines = stripVTControlCharacters(message)
+    .split('\n')
+    .map((line) => line.trim())
+  const sentences = lines.filter(
+    (line) => line !== '' && !line.startsWith('See more help') && !/^The following errors? occurred:$/.test(line),
+  )
+  return sentences[0]?.startsWith('Parsing --') ? [sentences.join(' ')] : sentences
+}
+
+function describeUnknownFlag(unknownFlags: readonly string[], attempt: Attempt): Failure {
+  const help = toHelpCommand(attempt)
+  const [unknown = ''] = unknownFlags
+  const near = findNearest(unknown.replace(/^-+/, ''), attempt.flags).map((flag) => `--${flag}`)
+  // A name may begin with a dash.
+  const asName = toCommandLine(attempt.command, [...attempt.argv.filter((word) => word !== unknown), '--', unknown])
+  const isShortWord = /^-[^-]/.test(unknown)
+  const otherwise = isShortWord ? `${help}; for a name that begins with a dash: ${asName}` : help
+  return {
+    code: 'USAGE',
+    message: `unknown flag: ${unknownFlags.join(', ')}`,
+    hint: near.length > 0 ? near.join(', ') : otherwise,
+  }
+}
+
+/** The failure if the parser says that a flag or an argument is none of its words; the hint is the word that it resembles. */
+function describeForeignWord(sentence: string, help: string): Failure | undefined {
+  const [subject = '', list] = sentence.split(' to be one of: ')
+  if (list === undefined || !subject.startsWith('Expected ')) return undefined
+  const [, flag, value = ''] = /^(?:(--[^=]+)=)?(.*)/s.exec(subject.slice('Expected '.length)) ?? []
+  const near = findNearest(value, list.split(', ')).map((word) => (flag === undefined ? word : `${flag} ${word}`))
+  return {
+    code: 'USAGE',
+    message: `${flag === undefined ? value : `${flag} ${value}`} is not one of ${list}`,
+    ...(flag === undefined ? {} : { field: flag.slice(2) }),
+    hint: near.length > 0 ? near.join(', ') : help,
+  }
+}
+
+interface Mistake {
+  readonly message: string
+  /** The flag. */
+  readonly field?: string | undefined
+}
+
+/** What the parser says of a flag, and what this program says in its place, by the words of the form. */
+const FORMS: readonly (readonly [form: RegExp, describe: (flag: string, words: string) => string])[] = [
+  [
+    /^Parsing --(\S+) Expected an integer but received: (.*)$/s,
+    (flag, value) => `--${flag} must be a whole number, not ${value}`,
+  ],
+  [
+    /^Parsing --(\S+) Expected an integer greater than or equal to (\S+) .*$/s,
+    (flag, least) => `--${flag} must be at least ${least}`,
+  ],
+  [
+    /^Parsing --(\S+) Expected an integer less than or equal to (\S+) .*$/s,
+    (flag, most) => `--${flag} must be at most ${most}`,
+  ],
+  [/^Flag --(\S+) can only be specified once$/, (flag) => `--${flag} is set twice, and takes one value`],
+  [/^Flag --(\S+) expects one of these values: (.*)$/, (flag, list) => `--${flag} requires a value: one of ${list}`],
+  [/^Flag --(\S+) expects a value$/, (flag) => `--${flag} requires a value`],
+  [/^Missing required flag (\S+)$/, (flag) => `missing flag: --${flag}`],
+  [/^All of the following must be provided when using --(\S+): (.*)$/, (flag, list) => `--${flag} requires ${list}`],
+]
+
+function describeSentence(sentence: string): Mistake {
+  // Each of the two flags is a sentence of its own, with the other one.
+  const [, excluded, other] = /^--([^=\s]+)(?:=.*)? cannot also be provided when using --(\S+)$/s.exec(sentence) ?? []
+  if (excluded !== undefined && other !== undefined) {
+    const [first, second] = [excluded, other].sort()
+    return { message: `--${first} and --${second} exclude each other`, field: first }
+  }
+  for (const [form, describe] of FORMS) {
+    const [, flag, words = ''] = form.exec(sentence) ?? []
+    if (flag !== undefined) return { message: describe(flag, words), field: flag }
+  }
+  return { message: sentence }
+}

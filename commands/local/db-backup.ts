@@ -1,0 +1,216 @@
+// `controller db backup`, `db verify` and `db restore`: backups of a data directory, on the machine that has it.
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
+import { join, resolve, sep } from 'node:path'
+import { Flags } from '@oclif/core'
+import { systemClock } from '../../src/foundation/clock.ts'
+import type { BackupSource } from '../../src/operations/backup/read-backup.ts'
+import { assertInitialized, explainOpenError, isDirectoryInitialized } from '../client/data-directory.ts'
+import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
+import { type FileTarget, findFileTarget, notWritableError } from '../client/reserved-file.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { isFileError } from '../foundation/file-errors.ts'
+import { exitOnSignals } from '../foundation/interrupts.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
+import { requiredArgument } from '../framework/arguments.ts'
+import { PrintingCommand } from '../framework/base.ts'
+
+const passphraseFileFlag = Flags.string({
+  description: 'File whose first line is the passphrase of the backup.',
+  helpValue: 'FILE',
+})
+const fileArgument = requiredArgument({ description: 'The file of the backup.' })
+
+export class DbBackup extends PrintingCommand {
+  static override summary = 'Makes a verified backup of a data directory, also while a controller runs on it.'
+  static override description =
+    'The backup is one file with the database, the keys, the certificates and the settings: who has it has the network. With --passphrase-file it is encrypted, in the format of age; otherwise it is a tar.gz archive. Exit code 3 if the database has defects, which the backup then has, too.'
+  static override args = { file: fileArgument }
+  static override flags = {
+    'data-dir': databaseDirectoryFlag,
+    'passphrase-file': passphraseFileFlag,
+    yes: Flags.boolean({
+      char: 'y',
+      description: 'Also replace a file that is not known to be a backup, or is one of another controller.',
+    }),
+  }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> /mnt/backups/controller.tar.gz.age --passphrase-file passphrase.txt',
+  ]
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(DbBackup)
+    const directory = await findDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
+    const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    const { readBackupManifest } = await import('../../src/operations/backup/read-backup.ts')
+    const { describeOwner, isSameNetwork, readOwner } = await import('../../src/operations/backup/owner.ts')
+    if (status !== undefined) {
+      const older = await readBackupManifest({ file, passphrase })
+      if (!older) await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
+      else if (older.owner && !isSameNetwork(older.owner, readOwner(directory))) {
+        await this.confirm(
+          flags,
+          `${file} is a backup of another controller, ${describeOwner(older.owner)}. Replace it?`,
+        )
+      }
+    }
+    const { createBackup } = await import('../../src/operations/backup/create-backup.ts')
+    const { findings, bytes, owner, ...facts } = await exitOnSignals(() =>
+      createBackup({
+        directory,
+        file,
+        passphrase,
+        now: systemClock.now(),
+      }),
+    ).catch((error: Error) => {
+      // The backup is written under a name that begins with its own.
+      if (isFileError(error) && error.path?.startsWith(file)) throw notWritableError(file, error)
+      return explainOpenError(directory)(error)
+    })
+    const encryption = passphrase === undefined ? 'It is not encrypted, and holds every key of the network.' : ''
+    const sentence = [
+      `Wrote ${file} (${bytes} bytes) from ${directory}, and verified it. ${encryption}`.trim(),
+      `It is of ${describeOwner(owner)}.`,
+      ...(findings.length === 0 ? [] : ['The database has defects, and so has its backup:', ...indent(findings)]),
+    ].join('\n')
+    await this.print(
+      { kind: 'done', sentence, facts: { ...facts, ...owner, bytes, directory, findings } },
+      flags.output,
+    )
+    if (findings.length > 0) this.exit(EXIT.denied)
+  }
+}
+
+export class DbVerify extends PrintingCommand {
+  static override summary = 'Verifies a backup: unpacks it into a temporary folder, and checks everything in it.'
+  static override args = { file: fileArgument }
+  static override flags = { 'passphrase-file': passphraseFileFlag }
+  static override examples = ['<%= config.bin %> <%= command.id %> controller.tar.gz']
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(DbVerify)
+    const file = resolveExisting(args.file as string)
+    const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    const { verifyBackup } = await import('../../src/operations/backup/restore-backup.ts')
+    const { manifest, findings } = await exitOnSignals(() => verifyBackup({ file, passphrase })).catch(
+      explainOpenError(file),
+    )
+    const { version, createdAt, files, owner } = manifest
+    const { describeOwner } = await import('../../src/operations/backup/owner.ts')
+    const ownerText = owner ? `\nIt is of ${describeOwner(owner)}.` : ''
+    const sentence =
+      findings.length === 0
+        ? `${file} is intact: version ${version} made it at ${createdAt}, of ${files.length} files.${ownerText}`
+        : [`The database in ${file} has defects:`, ...indent(findings)].join('\n')
+    const facts = { file, version, createdAt, ...owner, isWhole: findings.length === 0, findings, files: [...files] }
+    await this.print({ kind: 'done', sentence, facts }, flags.output)
+    if (findings.length > 0) this.exit(EXIT.denied)
+  }
+}
+
+export class DbRestore extends PrintingCommand {
+  static override summary = 'Replaces the content of a data directory by that of a backup, once it is verified.'
+  static override description =
+    'Works while no controller runs on the directory, and keeps what it replaces in a folder inside of it. A backup of an older version is migrated by the next start of the controller.'
+  static override args = { file: fileArgument }
+  static override flags = {
+    'data-dir': databaseDirectoryFlag,
+    'passphrase-file': passphraseFileFlag,
+    force: Flags.boolean({ description: 'Also restore a database that has defects.' }),
+    yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
+  }
+  static override examples = ['<%= config.bin %> <%= command.id %> controller.tar.gz --data-dir ./data --yes']
+
+  async run(): Promise<void> {
+    const { args, flags } = await this.parse(DbRestore)
+    const directory = await findDataDirectory(flags['data-dir'])
+    const file = resolveExisting(args.file as string)
+    const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    if (await isDirectoryInitialized(directory)) {
+      await assertUnlocked(directory)
+      const other = await describeOtherNetwork(directory, { file, passphrase })
+      if (other !== undefined) this.notice(other)
+      await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
+    }
+    const { restoreBackup } = await import('../../src/operations/backup/restore-backup.ts')
+    const { manifest, findings, replaced } = await exitOnSignals(() =>
+      restoreBackup({
+        file,
+        passphrase,
+        directory,
+        now: systemClock.now(),
+        isForced: flags.force === true,
+      }),
+    ).catch(explainOpenError(directory, 'stop it first'))
+    const { version, createdAt, owner } = manifest
+    const { describeOwner } = await import('../../src/operations/backup/owner.ts')
+    const sentence = [
+      `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,
+      ...(owner ? [`They are of ${describeOwner(owner)}.`] : []),
+      ...(replaced === undefined ? [] : [`What it held before is in ${replaced}; delete it once it is not needed.`]),
+      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
+    ].join('\n')
+    const facts = { directory, file, version, createdAt, ...owner, findings, replaced: replaced ?? null }
+    await this.print({ kind: 'done', sentence, facts }, flags.output)
+  }
+}
+
+/** @throws CommandError with exit code 8 if another process holds the directory */
+async function assertUnlocked(directory: string): Promise<void> {
+  const { lockDirectory } = await import('../../src/storage/sqlite/directory-lock.ts')
+  try {
+    lockDirectory(directory)()
+  } catch (error) {
+    explainOpenError(directory, 'stop it first')(error as Error)
+  }
+}
+
+/** Whose a data directory and a backup are, if these are two networks. */
+async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
+  const { readBackupManifest } = await import('../../src/operations/backup/read-backup.ts')
+  const { describeOwner, isSameNetwork, readOwner } = await import('../../src/operations/backup/owner.ts')
+  const backup = (await readBackupManifest(source))?.owner
+  const current = readOwner(directory)
+  if (!backup || isSameNetwork(backup, current)) return undefined
+  return `${directory} is of ${describeOwner(current)}, and ${source.file} is of another network: ${describeOwner(backup)}.`
+}
+
+/**
+ * Finds the file that a backup is written to.
+ * @throws CommandError with exit code 2 if it is a link, is not a regular file, or is among the data of the controller
+ */
+async function findBackupTarget(path: string, directory: string): Promise<FileTarget> {
+  const target = findFileTarget(path)
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw makeUsageError(`${path} is a symbolic link`, { hint: 'name the file that the backup is written to' })
+  }
+  const { BACKUPS_FOLDER } = await import('../../src/settings/data-directory.ts')
+  const data = realpathSync(directory)
+  if (target.path.startsWith(data + sep) && !target.path.startsWith(join(data, BACKUPS_FOLDER) + sep)) {
+    const hint = `name a file in ${join(data, BACKUPS_FOLDER)}, or better on another disk`
+    throw makeUsageError(`${path} is inside the data directory ${data}`, { hint })
+  }
+  return target
+}
+
+async function readPassphraseFile(path: string | undefined): Promise<string | undefined> {
+  if (path === undefined) return undefined
+  const { readPassphrase } = await import('../../src/operations/backup/passphrase.ts')
+  try {
+    return readPassphrase(path)
+  } catch (error) {
+    return explainOpenError(path)(error as Error)
+  }
+}
+
+/** @throws CommandError with exit code 5 if there is no such file */
+function resolveExisting(file: string): string {
+  const path = resolve(file)
+  if (existsSync(path)) return path
+  throw new CommandError(EXIT.notFound, 'NOT_FOUND', `there is no file ${path}`, { hint: 'name the file of a backup' })
+}
+
+function indent(lines: readonly string[]): string[] {
+  return lines.map((line) => `  ${line}`)
+}

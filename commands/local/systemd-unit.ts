@@ -1,0 +1,45 @@
+// `controller systemd-unit`: prints the unit of a systemd service, with the paths of this installation.
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { PrintingCommand } from '../framework/base.ts'
+
+export class SystemdUnit extends PrintingCommand {
+  static override summary = 'Prints a systemd unit that runs the controller, with the paths of this installation.'
+  static override description =
+    'Write it to /etc/systemd/system/edge-controller.service. Its account and its data directory are in the unit.'
+  static override examples = ['<%= config.bin %> <%= command.id %>']
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(SystemdUnit)
+    await this.print({ kind: 'text', text: renderUnit(findPackage(), process.execPath) }, flags.output)
+  }
+}
+
+const TEMPLATE = join('docs', 'operations', 'edge-controller.service')
+
+/** The folder of the package, which is above the sources, and one folder further above the files that were built from them. */
+function findPackage(): string {
+  const folders = ['../..', '../../..'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  return realpathSync(folders.find((folder) => existsSync(join(folder, TEMPLATE))) ?? '.')
+}
+
+/** What systemd looks programs up in by default. */
+const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin'
+
+/**
+ * The unit of the documents, for the package in a folder.
+ * @param node the path of Node.js
+ */
+export function renderUnit(root: string, node: string): string {
+  const template = readFileSync(join(root, TEMPLATE), 'utf8')
+  const isInHome = [root, node].some((path) => /^\/(home|root|run\/user)\//.test(path))
+  return template
+    .replace(/^# .*\n/, '# The controller as a systemd service, made by: controller systemd-unit\n')
+    .replace(/^Documentation=.*$/m, `Documentation=file://${encodeURI(root)}/README.md`)
+    .replace(
+      /^ExecStart=\S+/m,
+      `Environment="PATH=${dirname(node)}:${SYSTEM_PATH}"\nExecStart="${join(root, 'bin', 'controller')}"`,
+    )
+    .replace(/^ProtectHome=.*$/m, isInHome ? 'ProtectHome=read-only' : 'ProtectHome=yes')
+}
