@@ -1,26 +1,12 @@
 // `controller doctor`: every check, and what is wrong or soon will be, each with the command that helps.
 import { Flags } from '@oclif/core'
+import type { Fix, Report } from '../../src/operations/doctor/diagnosis.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { type CommandRun, defineConnectedCommand } from '../framework/connected.ts'
 import { escapeControls } from '../terminal/text.ts'
 
-interface Diagnosis {
-  readonly check: string
-  readonly subject: string
-  readonly message: string
-  readonly remedy: string
-}
-
-interface Report {
-  readonly checks: readonly {
-    readonly name: string
-    readonly summary: string
-    readonly outcome: 'passed' | 'failed' | 'unknown'
-  }[]
-  readonly diagnoses: readonly Diagnosis[]
-  /** Present if it was asked to fix. */
-  readonly fixes?: readonly Omit<Diagnosis, 'remedy'>[]
-}
+/** What is in order and what is not, with what was put right if that was asked for. */
+type FixReport = Report & { readonly fixes?: readonly Fix[] }
 
 export const doctor = defineConnectedCommand({
   summary: 'Checks the controller and the network: shows what is wrong, or soon will be, and what helps.',
@@ -42,13 +28,13 @@ async function diagnose({ client, flags, print }: CommandRun): Promise<number> {
     flags.fix === true
       ? await client.call('POST', '/controller/doctor/fix')
       : await client.call('GET', '/controller/doctor')
-  const report = data as Report
+  const report = data as FixReport
   const sentence = renderReport(report).map(escapeControls).join('\n')
   await print({ kind: 'done', sentence, facts: { ...report } })
   return report.diagnoses.length > 0 ? EXIT.denied : EXIT.done
 }
 
-function renderReport({ checks, diagnoses, fixes = [] }: Report): string[] {
+function renderReport({ checks, diagnoses, fixes = [] }: FixReport): string[] {
   const lines = fixes.flatMap(({ check, subject, message }) => [`fixed ${check}: ${subject}`, `    ${message}`])
   for (const { name, summary, outcome } of checks) {
     if (outcome === 'passed') lines.push(`✓ ${name}: ${summary}`)

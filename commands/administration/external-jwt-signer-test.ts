@@ -1,5 +1,6 @@
 // `controller external-jwt-signer test`: says which checks of a sign-in a token passes, and what decides each.
 import { Flags } from '@oclif/core'
+import type { CheckResult } from '../../src/authentication/sign-in/token-test.ts'
 import { resolveId } from '../client/names.ts'
 import { loadApiDescription } from '../foundation/description.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
@@ -7,12 +8,6 @@ import { readSecret } from '../foundation/flag-values.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { escapeLines } from '../terminal/text.ts'
-
-interface CheckResult {
-  readonly check: string
-  readonly outcome: 'passed' | 'failed' | 'skipped'
-  readonly message: string
-}
 
 const MARKS = { passed: '✓', failed: '✗', skipped: '-' } as const
 

@@ -1,5 +1,7 @@
 // `controller policy advise`: explains why an identity can reach a service, or why not, link by link.
+
 import { Flags } from '@oclif/core'
+import type { Advice, Link, Remedy } from '../../src/access/advice/chain.ts'
 import { findOwnAccess, renderOwnAccess } from '../account/access.ts'
 import { CLIENT_PATH } from '../client/client.ts'
 import { resolvePathId } from '../client/names.ts'
@@ -10,31 +12,7 @@ import { optionalArgument, requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import type { Entity } from '../terminal/cells.ts'
 import { escapeLines } from '../terminal/text.ts'
-import { type Remedy, toCommandWords } from './remedies.ts'
-
-interface Link {
-  readonly link: string
-  readonly outcome: 'passed' | 'failed' | 'unknown'
-  readonly message: string
-  readonly nearestMiss?: {
-    readonly policy: { readonly name: string }
-    readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
-  }
-  readonly remedy?: Remedy
-  readonly alternatives?: readonly Remedy[]
-  readonly next?: readonly Remedy[]
-  readonly hosts?: readonly { readonly name: string }[]
-  readonly warning?: string
-  readonly hint?: string
-}
-
-interface Advice {
-  readonly identity: { readonly name: string }
-  readonly service: { readonly name: string }
-  readonly type: 'Dial' | 'Bind'
-  readonly verdict: 'allowed' | 'denied' | 'unknown'
-  readonly links: readonly Link[]
-}
+import { toCommandWords } from './remedies.ts'
 
 interface CurrentIdentity {
   readonly id: string

@@ -1,26 +1,12 @@
 // `controller identity posture` and `controller posture-check test`: what machines reported, which checks pass, and why not.
 
+import type { CheckedPosture, PostureOverview } from '../../src/access/advice/posture-overview.ts'
 import { resolvePathId } from '../client/names.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import type { Entity } from '../terminal/cells.ts'
 import { escapeLines } from '../terminal/text.ts'
-
-type Evidence = 'passing' | 'failing' | 'unknown'
-
-interface CheckedPosture {
-  readonly name: string
-  readonly evidence: Evidence
-  readonly message: string
-  readonly policies?: readonly { readonly name: string }[]
-}
-
-interface PostureOverview {
-  readonly identity: { readonly name: string }
-  readonly reported: readonly { readonly at: string; readonly subject: string; readonly value: string }[]
-  readonly postureChecks: readonly CheckedPosture[]
-}
 
 interface TestedCheck {
   readonly identity: { readonly name: string }

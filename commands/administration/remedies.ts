@@ -1,21 +1,7 @@
 // The command line of a remedy: what a person types to make the change that the controller proposes.
+import type { Remedy } from '../../src/access/advice/chain.ts'
 import type { ApiDescription } from '../../src/client/api-description.ts'
 import { listBodyFlags, toKebabCase, toTypedFlag } from '../api/body-flags.ts'
-
-/** A change that closes a gap, as the controller describes it. */
-export interface Remedy {
-  readonly operation: 'create' | 'update' | 'enable' | 'refresh'
-  readonly resource: string
-  readonly record?: { readonly id: string; readonly name?: string }
-  readonly values?: Readonly<Record<string, unknown>>
-  readonly adds?: Readonly<Record<string, readonly string[]>>
-  readonly alsoOpens?: {
-    readonly otherIdentities: number
-    readonly otherServices: number
-    readonly isComplete: boolean
-  }
-  readonly references?: readonly { readonly id: string; readonly name: string }[]
-}
 
 /** The words of the command, without the program's name. Records are named rather than identified, if that is unambiguous. */
 export function toCommandWords(

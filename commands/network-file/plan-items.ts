@@ -1,70 +1,11 @@
 // The items of a plan, as the controller sends them, and as people read them.
 
+import type { PlanItem, PlanSummary } from '../../server/operations/management-api/plan-items.ts'
 import { type Impact, renderImpact } from '../api/impact.ts'
 import { describeUnmatchedRole } from '../api/unmatched-roles.ts'
 import { toNoun } from '../client/names.ts'
 import { loadApiDescription } from '../foundation/description.ts'
 import { escapeControls } from '../terminal/text.ts'
-
-interface Counts {
-  readonly identities: number
-  readonly services: number
-  readonly pairs: number
-}
-
-/** What a plan does to the records of a resource, and how many others there are. */
-interface ResourceCounts {
-  readonly resource: string
-  readonly creates: number
-  readonly changes: number
-  readonly deletes: number
-  readonly unlisted: number
-  readonly hasSection: boolean
-}
-
-/** The last item. */
-export interface PlanSummary {
-  readonly kind: 'summary'
-  readonly digest: string
-  readonly creates: number
-  readonly changes: number
-  readonly deletes: number
-  readonly resources: readonly ResourceCounts[]
-  readonly gains: Counts
-  readonly loses: Counts
-  readonly blockedGains: Counts
-  readonly blockedLosses: Counts
-  readonly unreachable: Counts
-  readonly sessions: number
-  readonly isComplete: boolean
-}
-
-interface Member {
-  readonly name: string
-  readonly before?: unknown
-  readonly after: unknown
-  readonly isDefault?: boolean
-}
-
-type PlanItem =
-  | {
-      readonly kind: 'create' | 'change' | 'delete' | 'clear'
-      readonly resource: string
-      readonly name: string
-      readonly members?: readonly Member[]
-    }
-  | { readonly kind: 'retain'; readonly resource: string; readonly name: string; readonly reason: string }
-  | {
-      readonly kind: 'gain' | 'loss' | 'unreachable'
-      readonly identity: string
-      readonly service: string
-      readonly type: 'Dial' | 'Bind'
-      readonly blockedBy?: readonly string[]
-    }
-  | { readonly kind: 'gate'; readonly name: string; readonly identities: number; readonly remainingChecks: number }
-  | { readonly kind: 'unlisted'; readonly resource: string; readonly name: string }
-  | { readonly kind: 'unmatched'; readonly resource: string; readonly role: string; readonly near: readonly string[] }
-  | PlanSummary
 
 const MARKS = { create: '+', change: '~', delete: '-', clear: '~' } as const
 const EFFECTS = { gain: 'gains', loss: 'loses', unreachable: 'has no edge router left for' } as const
@@ -218,7 +159,7 @@ export function countChanges({ creates, changes, deletes }: ChangeCounts): strin
 }
 
 /** How many records of the network the files do not name: of resources that they have a section for, and of others. */
-function describeUnlisted(resources: readonly ResourceCounts[]): string[] {
+function describeUnlisted(resources: readonly PlanSummary['resources'][number][]): string[] {
   const list = (isOfSection: boolean) =>
     resources
       .filter(({ unlisted, hasSection }) => unlisted > 0 && hasSection === isOfSection)

@@ -1,12 +1,13 @@
 // `controller plan`: shows what applying network files would change, without changing it.
 import { Flags } from '@oclif/core'
+import type { PlanSummary } from '../../server/operations/management-api/plan-items.ts'
 import type { Client } from '../client/client.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { colorMarks, hasColors } from '../terminal/colors.ts'
 import { NetworkFiles } from './network-files.ts'
-import { hasChanges, type PlanSummary, PlanText } from './plan-items.ts'
+import { hasChanges, PlanText } from './plan-items.ts'
 import { SavedPlan } from './saved-plan.ts'
 import type { SectionSource } from './sections.ts'
 

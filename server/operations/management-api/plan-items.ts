@@ -89,6 +89,67 @@ export const planItemSchema = objectOf({
   isComplete: { ...flag, description: 'Whether the access of every identity was compared.' },
 })
 
+interface EffectCounts {
+  readonly identities: number
+  readonly services: number
+  readonly pairs: number
+}
+
+/** What a plan does to the records of a resource, and how many others there are. */
+interface ResourceCounts {
+  readonly resource: string
+  readonly creates: number
+  readonly changes: number
+  readonly deletes: number
+  readonly unlisted: number
+  readonly hasSection: boolean
+}
+
+/** The last item. */
+export interface PlanSummary {
+  readonly kind: 'summary'
+  readonly digest: string
+  readonly creates: number
+  readonly changes: number
+  readonly deletes: number
+  readonly resources: readonly ResourceCounts[]
+  readonly gains: EffectCounts
+  readonly loses: EffectCounts
+  readonly blockedGains: EffectCounts
+  readonly blockedLosses: EffectCounts
+  readonly unreachable: EffectCounts
+  readonly sessions: number
+  readonly isComplete: boolean
+}
+
+interface Member {
+  readonly name: string
+  readonly before?: unknown
+  readonly after: unknown
+  readonly isDefault?: boolean
+}
+
+/** One line of a plan. */
+export type PlanItem =
+  | {
+      readonly kind: 'create' | 'change' | 'delete' | 'clear'
+      readonly resource: string
+      readonly name: string
+      readonly members?: readonly Member[]
+    }
+  | { readonly kind: 'retain'; readonly resource: string; readonly name: string; readonly reason: string }
+  | {
+      readonly kind: 'gain' | 'loss' | 'unreachable'
+      readonly identity: string
+      readonly service: string
+      readonly type: 'Dial' | 'Bind'
+      readonly blockedBy?: readonly string[]
+    }
+  | { readonly kind: 'gate'; readonly name: string; readonly identities: number; readonly remainingChecks: number }
+  | { readonly kind: 'unlisted'; readonly resource: string; readonly name: string }
+  | { readonly kind: 'unmatched'; readonly resource: string; readonly role: string; readonly near: readonly string[] }
+  | PlanSummary
+
 interface PlanOptions {
   readonly isPruning: boolean
   /** Whether the records that the file does not name are items. */
@@ -105,11 +166,11 @@ export async function* renderPlan(
   for (let at = 0; at < steps.length; at += BATCH) yield steps.slice(at, at + BATCH).map(renderStep)
   for (let at = 0; at < cleared.length; at += BATCH) yield cleared.slice(at, at + BATCH).map(renderCleared)
   yield retained.map(({ fileResource, label: name, reason }) =>
-    JSON.stringify({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
+    toLine({ kind: 'retain', resource: fileResource.resource.plural, name, reason }),
   )
   const unlistedResources = fileResources.filter((fileResource) => !isPruning || !plan.matchedIds.has(fileResource))
   if (hasUnlisted) yield* renderUnlisted(context, unlistedResources, plan)
-  yield unmatchedRoles.map((unmatched) => JSON.stringify({ kind: 'unmatched', ...unmatched }))
+  yield unmatchedRoles.map((unmatched) => toLine({ kind: 'unmatched', ...unmatched }))
   const impact = await computePlanImpact(controller, context, steps)
   yield renderAccess(impact)
   const { gains, loses, blockedGains, blockedLosses, unreachable, sessions, isComplete } = impact
@@ -122,7 +183,7 @@ export async function* renderPlan(
   }
   const resources = await countByResource(controller, context, unlistedResources, plan)
   const digest = computeDigest(controller.authority.trustDomain, plan, impact)
-  yield [JSON.stringify({ kind: 'summary', digest, ...countSteps(steps), resources, ...effects, sessions, isComplete })]
+  yield [toLine({ kind: 'summary', digest, ...countSteps(steps), resources, ...effects, sessions, isComplete })]
 }
 
 async function* renderUnlisted(
@@ -134,7 +195,7 @@ async function* renderUnlisted(
     const { plural: resource } = fileResource.resource
     let batch: string[] = []
     for await (const { label: name } of listUnlisted(context, fileResource, matchedIds.get(fileResource) ?? NO_IDS)) {
-      batch.push(JSON.stringify({ kind: 'unlisted', resource, name }))
+      batch.push(toLine({ kind: 'unlisted', resource, name }))
       if (batch.length < BATCH) continue
       yield batch
       batch = []
@@ -151,8 +212,8 @@ async function countByResource(
   context: Context,
   unlistedResources: readonly FileResource[],
   { steps, matchedIds }: NetworkPlan,
-): Promise<object[]> {
-  const resources: object[] = []
+): Promise<ResourceCounts[]> {
+  const resources: ResourceCounts[] = []
   for (const fileResource of fileResources) {
     const counts = countSteps(steps.filter((step) => step.fileResource === fileResource))
     const ids = matchedIds.get(fileResource) ?? NO_IDS
@@ -173,22 +234,27 @@ export function countSteps(steps: NetworkPlan['steps']) {
 function renderStep(step: NetworkPlan['steps'][number]): string {
   const { action: kind, fileResource, label: name } = step
   const common = { kind, resource: fileResource.resource.plural, name }
-  return JSON.stringify('members' in step ? { ...common, members: step.members } : common)
+  return toLine('members' in step ? { ...common, members: step.members } : common)
 }
 
 function renderCleared({ fileResource, label: name, members }: NetworkPlan['cleared'][number]): string {
-  return JSON.stringify({ kind: 'clear', resource: fileResource.resource.plural, name, members })
+  return toLine({ kind: 'clear', resource: fileResource.resource.plural, name, members })
 }
 
 function renderAccess({ gains, loses, blockedGains, blockedLosses, unreachable, gates }: PlanImpact): string[] {
-  const pairs = (kind: string, { pairs: named }: PlanImpact['gains']) => named.map((pair) => ({ kind, ...pair }))
+  const pairs = (kind: 'gain' | 'loss' | 'unreachable', { pairs: named }: PlanImpact['gains']) =>
+    named.map((pair) => ({ kind, ...pair }))
   const items = [
     ...pairs('loss', loses),
     ...pairs('loss', blockedLosses),
     ...pairs('gain', gains),
     ...pairs('gain', blockedGains),
     ...pairs('unreachable', unreachable),
-    ...gates.map((gate) => ({ kind: 'gate', ...gate })),
+    ...gates.map((gate) => ({ kind: 'gate' as const, ...gate })),
   ]
-  return items.map((item) => JSON.stringify(item))
+  return items.map(toLine)
+}
+
+function toLine(item: PlanItem): string {
+  return JSON.stringify(item)
 }
