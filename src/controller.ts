@@ -56,7 +56,6 @@ import { EntityStore } from './storage/entities/entities.ts'
 import type { Migration } from './storage/migrate.ts'
 import type { ProjectionError } from './storage/projection.ts'
 import { RecordCache } from './storage/records/record-cache.ts'
-import { ReferenceCache } from './storage/records/reference-cache.ts'
 import { finishRotation, isRotationUnfinished, loadSecretCipher } from './storage/secrets/key-files.ts'
 import type { SecretCipher } from './storage/secrets/secret-cipher.ts'
 import { reencryptSecrets, requireSecretsKey } from './storage/secrets/stored-secrets.ts'
@@ -101,7 +100,6 @@ export interface Controller {
 /** What renders records. */
 interface Records {
   readonly behaviors: Behaviors
-  readonly references: ReferenceCache
   readonly cache: RecordCache
 }
 
@@ -203,7 +201,7 @@ async function assemble(
   const connected = new ConnectedRouters(clock, traffic)
   const live = givenLive ?? { network: connected, terminators: storedTerminators }
   const records = createRecords()
-  const { behaviors, references } = records
+  const { behaviors } = records
   const entities = new EntityStore(behaviors)
   const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher })
   const posture: Posture = {
@@ -228,14 +226,14 @@ async function assemble(
   const serviceChanges = new ServiceChanges({ access, clock, digests, startedAt })
   // Setting the clock shifts the times of API sessions, some of which clients are shown with their services.
   clock.onStep(() => access.updates.restart())
-  const presentation = [references, records.cache, digests, serviceChanges]
+  const presentation = [records.cache, digests, serviceChanges]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
   const receipts = new RootReceipts(authority, log)
   const own = new OwnCertificates({ authority, config, entities, membership, receipts, log })
-  const certificateBehavior = new CertificateBehavior(references, membership)
+  const certificateBehavior = new CertificateBehavior(membership)
   const provisioner = new RouterProvisioner(entities, config)
   const routers: Routers = {
     provisioner,
@@ -252,7 +250,7 @@ async function assemble(
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
     }),
   }
-  registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, references, routers })
+  registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, routers })
   const guards = createGuards({ access, auth, posture, entities, receipts })
   const contexts = new Contexts(store, clock, guards)
   const warnBeforeMs = config['certificates.warnBefore']
@@ -359,6 +357,5 @@ async function backUpBeforeMigration(backups: Backups, log: Log): Promise<void> 
 
 function createRecords(): Records {
   const behaviors = new Behaviors()
-  const references = new ReferenceCache()
-  return { behaviors, references, cache: new RecordCache({ behaviors, references }) }
+  return { behaviors, cache: new RecordCache({ behaviors }) }
 }

@@ -12,7 +12,7 @@ const BATCH = 200
 interface StreamedList<Row> {
   readonly rows: RowQuery<Row>
   readonly offset: number
-  readonly filterableFields: readonly string[]
+  readonly filterableFields: string
   /** Returns JSON text of each of some rows, in their order. */
   render(batch: readonly Row[]): Promise<readonly string[]> | readonly string[]
 }
@@ -40,7 +40,7 @@ export function streamList<Row>(store: Store, { caller }: Context, list: Streame
  */
 export async function streamItems(
   batches: AsyncIterable<readonly string[]>,
-  { offset = 0, filterableFields = [] }: { offset?: number; filterableFields?: readonly string[] } = {},
+  { offset = 0, filterableFields = '[]' }: { offset?: number; filterableFields?: string } = {},
 ): Promise<Response> {
   const pieces = renderEnvelope()
   return rawResponse('application/json', toReadable(await pieces.next(), pieces))

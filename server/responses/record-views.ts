@@ -1,7 +1,7 @@
 // Records in the shape of another API, and records that only memory holds: a definition of the shape, and where its rows come from.
 
 import type { Controller } from '../../src/controller.ts'
-import { compileFilterSource, type FilterSource } from '../../src/definitions/model/filter-symbols.ts'
+import { compileFilterSource, type FilterSource, toFilterSource } from '../../src/definitions/model/filter-symbols.ts'
 import { getCompiledResource } from '../../src/definitions/model/index.ts'
 import { buildLinkWriter } from '../../src/definitions/model/links.ts'
 import { compileRecordPlan, type Reference } from '../../src/definitions/model/record-plan.ts'
@@ -18,6 +18,7 @@ import { type ListParameters, planList } from '../../src/storage/lists/list-plan
 import type { Restriction } from '../../src/storage/lists/lists.ts'
 import { listFromMemory, type MemoryRow } from '../../src/storage/lists/memory-lists.ts'
 import { RawJson, toJsonText } from '../../src/storage/records/raw-json.ts'
+import { findReferences } from '../../src/storage/records/references.ts'
 import { renderComputedFields } from '../../src/storage/records/render-records.ts'
 import type { Call } from '../operations/operation.ts'
 import { listParameters } from '../requests/query.ts'
@@ -76,7 +77,7 @@ export class CompiledView<Item> {
   async render(controller: Controller, context: Context, items: readonly Item[]): Promise<string[]> {
     const { view } = this
     const rows = items.map((item) => view.toRow(item) as AnyRow)
-    const references = await this.#loadReferences(controller, context, items, rows)
+    const references = await this.#loadReferences(context, items, rows)
     // What is not listed is held in memory only, and has no name.
     const show: ShowReference = (plural, id) =>
       new RawJson((references.get(plural)?.get(id) ?? this.#toReference(plural, id, undefined)).text)
@@ -90,7 +91,6 @@ export class CompiledView<Item> {
   }
 
   async #loadReferences(
-    controller: Controller,
     { db }: Context,
     items: readonly Item[],
     rows: readonly AnyRow[],
@@ -104,7 +104,7 @@ export class CompiledView<Item> {
       for (const [plural, ids] of Object.entries(this.view.listShown?.(item) ?? {})) add(plural, ids)
     const references = new Map<string, ReadonlyMap<string, Reference>>()
     for (const [plural, ids] of idsByResource) {
-      const byId = await controller.records.references.find(db, plural, ids)
+      const byId = await findReferences(db, plural, ids)
       references.set(plural, new Map([...ids].map((id) => [id, this.#toReference(plural, id, byId.get(id))])))
     }
     return references
@@ -151,8 +151,7 @@ export async function respondWithStoredList(
 
 function withSymbols(source: FilterSource, others: FilterSource['symbols'] | undefined): FilterSource {
   if (!others) return source
-  const symbols = new Map([...source.symbols, ...others])
-  return { ...source, symbols, filterableFields: [...symbols.keys()].sort() }
+  return toFilterSource({ ...source, symbols: new Map([...source.symbols, ...others]) })
 }
 
 /** Returns the response that lists what memory holds, by the parameters of the call. */

@@ -55,7 +55,7 @@ export function acceptedResponse(): Response {
 
 /** A value that shows all of `total` results. */
 export function allResultsResponse(value: unknown, total: number): Response {
-  const meta = renderListMeta({ limit: 'none', offset: 0, total }, [])
+  const meta = renderListMeta({ limit: 'none', offset: 0, total }, '[]')
   return { status: 200, contentType: JSON_TYPE, body: `{"data":${toJsonText(value)},${meta}}\n` }
 }
 
@@ -77,7 +77,7 @@ export function listUnder(
   member: string,
   records: readonly string[],
   page: Window,
-  filterableFields: readonly string[],
+  filterableFields: string,
   form: JsonForm,
 ): Response {
   const list = records.length === 0 ? toForm(EMPTY_OR_NULL, form) : `[${records.join(',')}]`
@@ -89,7 +89,7 @@ export function listUnder(
 export function listResponse(
   records: readonly string[] | readonly Buffer[],
   page: Window,
-  filterableFields: readonly string[],
+  filterableFields: string,
 ): Response {
   const tail = `],${renderListMeta(page, filterableFields)}}\n`
   const body = isBytes(records)
@@ -105,24 +105,10 @@ function isBytes(records: readonly string[] | readonly Buffer[]): records is rea
 }
 
 /** The meta of a list; a list without a limit reports −1. */
-export function renderListMeta({ limit, offset, total }: Window, filterableFields: readonly string[]): string {
+export function renderListMeta({ limit, offset, total }: Window, filterableFields: string): string {
   const shownLimit = limit === 'none' ? -1 : limit
-  const fields = renderFilterableFields(filterableFields)
   const pagination = `"pagination":{"limit":${shownLimit},"offset":${offset},"totalCount":${total}}`
-  return `"meta":{${VERSIONS},"filterableFields":${fields},${pagination}}`
-}
-
-// By the list of a source, which does not change: to write it costs more than the rest of a short page.
-const renderedFields = new WeakMap<readonly string[], string>()
-
-function renderFilterableFields(fields: readonly string[]): string {
-  if (fields.length === 0) return '[]'
-  let text = renderedFields.get(fields)
-  if (text === undefined) {
-    text = JSON.stringify(fields)
-    renderedFields.set(fields, text)
-  }
-  return text
+  return `"meta":{${VERSIONS},"filterableFields":${filterableFields},${pagination}}`
 }
 
 /** Something without an envelope. */

@@ -41,7 +41,6 @@ import { TerminatorBehavior } from '../network/routers/terminator-behavior.ts'
 import type { UsableRouters } from '../network/routers/usable-routers.ts'
 import type { CertificateBehavior } from '../operations/certificates/certificate-behavior.ts'
 import type { Behaviors } from '../storage/behavior.ts'
-import type { ReferenceCache } from '../storage/records/reference-cache.ts'
 import { ConfigBehavior } from './config-behavior.ts'
 import { ConfigTypeBehavior } from './config-type-behavior.ts'
 import { IdentityBehavior } from './identity-behavior.ts'
@@ -58,7 +57,6 @@ export interface BehaviorParts {
   readonly certificateBehavior: CertificateBehavior
   readonly enrollments: EnrollmentIssuer
   readonly membership: ControllerMembership
-  readonly references: ReferenceCache
   readonly routers: {
     readonly network: LiveNetwork
     readonly provisioner: RouterProvisioner
@@ -69,7 +67,7 @@ export interface BehaviorParts {
 
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): void {
-  const { access, auth, certificateBehavior, enrollments, membership, references, routers } = parts
+  const { access, auth, certificateBehavior, enrollments, membership, routers } = parts
   const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
   const { load, network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
@@ -90,14 +88,11 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
   behaviors.register(externalJwtSigners, new SignerBehavior(signers))
-  behaviors.register(
-    identities,
-    new IdentityBehavior({ apiSessions, enrollments, provisioner, network, references, scopes }),
-  )
+  behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes }))
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load }))
   behaviors.register(serviceConfigs, new ServiceConfigBehavior())
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
-  behaviors.register(sessions, new SessionBehavior({ access, apiSessions, references, usableRouters }))
+  behaviors.register(sessions, new SessionBehavior({ access, apiSessions, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))
   behaviors.assertComplete(resources)
 }

@@ -16,7 +16,7 @@ import type { Context, ReadContext, WriteContext } from '../storage/context.ts'
 import type { Database } from '../storage/database.ts'
 import { prepareQuery } from '../storage/prepared-queries.ts'
 import { RawJson } from '../storage/records/raw-json.ts'
-import type { ReferenceCache } from '../storage/records/reference-cache.ts'
+import { findReferences } from '../storage/records/references.ts'
 import { isElementOf } from '../storage/untyped.ts'
 
 type Identity = Entity<typeof identities>
@@ -72,7 +72,6 @@ interface IdentityBehaviorParts {
   readonly enrollments: EnrollmentIssuer
   readonly provisioner: RouterProvisioner
   readonly network: LiveNetwork
-  readonly references: ReferenceCache
   readonly scopes: PolicyScopes
 }
 
@@ -81,15 +80,13 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   readonly #enrollments: EnrollmentIssuer
   readonly #provisioner: RouterProvisioner
   readonly #network: LiveNetwork
-  readonly #references: ReferenceCache
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ apiSessions, enrollments, provisioner, network, references, scopes }: IdentityBehaviorParts) {
+  constructor({ apiSessions, enrollments, provisioner, network, scopes }: IdentityBehaviorParts) {
     this.#apiSessions = apiSessions
     this.#enrollments = enrollments
     this.#provisioner = provisioner
     this.#network = network
-    this.#references = references
     this.relations = {
       'service-policies': (context, id) => scopes.findServicePoliciesOfIdentity(context, id),
       services: (context, id, { policyType }) => scopes.findServicesOfIdentity(context, id, policyType),
@@ -171,10 +168,10 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     const rows = await findEnrollments(db, ids)
     const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
     const caIds = rows.flatMap(({ caId }) => caId ?? [])
-    const authorities = caIds.length === 0 ? undefined : await this.#references.find(db, 'cas', caIds)
+    const authorities = await findReferences(db, 'cas', caIds)
     const enrollments = new Map<string, Record<string, unknown>>()
     for (const [at, { id, identityId, method, token, expiresAt, caId }] of rows.entries()) {
-      const authority = caId === null ? {} : { caId, ca: new RawJson(authorities?.get(caId)?.text ?? 'null') }
+      const authority = caId === null ? {} : { caId, ca: new RawJson(authorities.get(caId)?.text ?? 'null') }
       const enrollment = { expiresAt: toIsoTime(expiresAt), id, jwt: jwts[at], token, ...authority }
       if (identityId) enrollments.set(identityId, { ...enrollments.get(identityId), [method]: enrollment })
     }

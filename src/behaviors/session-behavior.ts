@@ -12,7 +12,7 @@ import type { RoleBearer } from '../policy/role-selector.ts'
 import type { Behavior } from '../storage/behavior.ts'
 import type { ReadContext } from '../storage/context.ts'
 import { RawJson } from '../storage/records/raw-json.ts'
-import type { ReferenceCache } from '../storage/records/reference-cache.ts'
+import { findReferences } from '../storage/records/references.ts'
 
 /** The session is shown to the caller that has just made it: clients do not expect policies there. */
 export interface NewSessionView {
@@ -23,20 +23,17 @@ export interface NewSessionView {
 interface SessionBehaviorParts {
   readonly access: Access
   readonly apiSessions: ApiSessions
-  readonly references: ReferenceCache
   readonly usableRouters: UsableRouters
 }
 
 export class SessionBehavior implements Behavior<typeof sessions> {
   readonly #access: Access
   readonly #apiSessions: ApiSessions
-  readonly #references: ReferenceCache
   readonly #usableRouters: UsableRouters
 
-  constructor({ access, apiSessions, references, usableRouters }: SessionBehaviorParts) {
+  constructor({ access, apiSessions, usableRouters }: SessionBehaviorParts) {
     this.#access = access
     this.#apiSessions = apiSessions
-    this.#references = references
     this.#usableRouters = usableRouters
   }
 
@@ -56,7 +53,7 @@ export class SessionBehavior implements Behavior<typeof sessions> {
     const serviceId = row.serviceId as string
     const granting = this.#access.filterGranting(this.#access.findPolicies(identity, row.type as PolicyType), serviceId)
     const ids = granting.map(({ id }) => id)
-    const policies = await this.#references.find(context.db, 'service-policies', ids)
+    const policies = await findReferences(context.db, 'service-policies', ids)
     return {
       edgeRouters: this.#renderRouters(identity, serviceId),
       servicePolicies: ids.flatMap((id) => new RawJson(policies.get(id)?.text ?? 'null')),

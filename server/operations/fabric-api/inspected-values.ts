@@ -4,6 +4,7 @@ import type { Awaitable } from '../../../src/foundation/awaitable.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { Context } from '../../../src/storage/context.ts'
+import { findReferences } from '../../../src/storage/records/references.ts'
 
 type Inspect = (controller: Controller, context: Context) => Awaitable<unknown>
 
@@ -38,7 +39,7 @@ function showLinks({ fabric }: Controller): unknown {
 async function showConnectedRouters(controller: Controller, context: Context): Promise<unknown> {
   const { clock, routers } = controller
   const connected = routers.connected.list()
-  const nameOf = await readNames(controller, context, connected)
+  const nameOf = await readNames(context, connected)
   return connected.map((router) => ({
     Id: router.id,
     Name: nameOf(router),
@@ -69,7 +70,7 @@ function showIdentityConnections({ clock, routers }: Controller): unknown {
 async function showRouterMessaging(controller: Controller, context: Context): Promise<unknown> {
   const { clock, fabric, routers } = controller
   const connected = routers.connected.listEdgeRouters()
-  const nameOf = await readNames(controller, context, connected)
+  const nameOf = await readNames(context, connected)
   const terminatorValidations = connected.flatMap((router) => {
     const pending = fabric.validation.describePending(router)
     if (!pending) return []
@@ -84,8 +85,8 @@ async function showRouterMessaging(controller: Controller, context: Context): Pr
   return { routerUpdates: [], terminatorValidations }
 }
 
-async function readNames({ records }: Controller, { db }: Context, routers: readonly ConnectedRouter[]) {
+async function readNames({ db }: Context, routers: readonly ConnectedRouter[]) {
   const ids = routers.map(({ id }) => id)
-  const references = await records.references.find(db, 'routers', ids)
+  const references = await findReferences(db, 'routers', ids)
   return ({ id }: ConnectedRouter) => references.get(id)?.name ?? id
 }

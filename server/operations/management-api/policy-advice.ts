@@ -1,8 +1,9 @@
 // Whether an identity can reach a service, in the record format that existing tools for administrators expect.
 
 import type { Controller } from '../../../src/controller.ts'
-import type { Reference } from '../../../src/definitions/model/record-plan.ts'
+import { edgeRouters } from '../../../src/definitions/resources/edge-routers.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
+import { services } from '../../../src/definitions/resources/services.ts'
 import { EMPTY_OR_NULL, type JsonForm, toForm } from '../../../src/definitions/schema/json-forms.ts'
 import {
   entityReference,
@@ -13,16 +14,15 @@ import {
   text,
   whole,
 } from '../../../src/definitions/schema/json-schema.ts'
-import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import type { RoleBearer } from '../../../src/policy/role-selector.ts'
 import type { Context } from '../../../src/storage/context.ts'
-import { prepareRead } from '../../../src/storage/prepared-queries.ts'
+import { prepareQuery } from '../../../src/storage/prepared-queries.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
-import { renderReference } from '../../../src/storage/records/reference-cache.ts'
-import { renderReferenceTo } from '../../../src/storage/records/render-records.ts'
+import { renderReference } from '../../../src/storage/records/references.ts'
+import { type CachedRecord, renderReferenceTo } from '../../../src/storage/records/render-records.ts'
 import { JSON_FORMS } from '../../requests/dialects.ts'
-import { dataResponse, type Response } from '../../responses/responses.ts'
+import { dataResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 
 const advice = requiredObject({
@@ -47,15 +47,28 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     summary: 'Shows whether an identity may dial or host a service, and over which edge routers.',
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: advice },
-    // Without a promise if the references are cached.
-    run: ({ controller, context, dialect, params: { id = '', serviceId = '' } }) =>
-      whenReady(findIdentity(controller, context, id), (identity) => {
-        if (!identity) throw notFoundError('identity', id)
-        return whenReady(findReference(controller, context, 'services', serviceId), (service) => {
-          if (!service) throw notFoundError('service', serviceId)
-          return respondWithAdvice(controller, context, identity, { serviceId, service, form: JSON_FORMS[dialect] })
-        })
-      }),
+    async run({ controller, context, dialect, params: { id = '', serviceId = '' } }) {
+      const { cache } = controller.records
+      const identity = await findIdentity(controller, context, id)
+      if (!identity) throw notFoundError('identity', id)
+      const [service] = await cache.findByIds(context, services, [serviceId])
+      if (!service) throw notFoundError('service', serviceId)
+      const { index } = controller.access
+      const granting = index.filterGrantingService(index.findServicePolicies(identity), serviceId)
+      const { identityCount, serviceCount, commonIds } = index.compareRouters(identity, serviceId)
+      const routers = await cache.findByIds(context, edgeRouters, commonIds)
+      return dataResponse({
+        identityId: id,
+        identity: identity.reference,
+        serviceId,
+        service: new RawJson(renderReferenceTo(services, service)),
+        isDialAllowed: granting.some(({ type }) => type === 'Dial'),
+        isBindAllowed: granting.some(({ type }) => type === 'Bind'),
+        identityRouterCount: identityCount,
+        serviceRouterCount: serviceCount,
+        commonRouters: renderRouters(controller, routers, JSON_FORMS[dialect]),
+      })
+    },
   }),
 ]
 
@@ -65,16 +78,18 @@ interface AdvisedIdentity extends RoleBearer {
 }
 
 /** Reads the identity from its cached record, or by one statement: to render the record would cost more than the advice. */
-function findIdentity({ records }: Controller, { db }: Context, id: string): Awaitable<AdvisedIdentity | undefined> {
+async function findIdentity(
+  { records }: Controller,
+  { db }: Context,
+  id: string,
+): Promise<AdvisedIdentity | undefined> {
   const record = records.cache.get(identities, id)
   if (record) return toAdvisedIdentity(id, record.computedInput.roleAttributes, renderReferenceTo(identities, record))
-  return whenReady(
-    findIdentityRow(db, id),
-    ([row]) => row && toAdvisedIdentity(id, row.roleAttributes, renderReference(identities, row).text),
-  )
+  const [row] = await findIdentityRow(db, id)
+  return row && toAdvisedIdentity(id, row.roleAttributes, renderReference(identities, row).text)
 }
 
-const findIdentityRow = prepareRead((db, id: string) =>
+const findIdentityRow = prepareQuery((db, id: string) =>
   db.selectFrom('identities').select(['id', 'name', 'authPolicyId', 'roleAttributes']).where('id', '=', id),
 )
 
@@ -82,70 +97,12 @@ function toAdvisedIdentity(id: string, roleAttributes: unknown, reference: strin
   return { id, attributes: JSON.parse(roleAttributes as string) as string[], reference: new RawJson(reference) }
 }
 
-function respondWithAdvice(
-  controller: Controller,
-  context: Context,
-  identity: AdvisedIdentity,
-  { serviceId, service, form }: { readonly serviceId: string; readonly service: RawJson; readonly form: JsonForm },
-): Awaitable<Response> {
-  const { index } = controller.access
-  const granting = index.filterGrantingService(index.findServicePolicies(identity), serviceId)
-  const { identityCount, serviceCount, commonIds } = index.compareRouters(identity, serviceId)
-  return whenReady(listRouterReferences(controller, context, commonIds, form), (commonRouters) =>
-    dataResponse({
-      identityId: identity.id,
-      identity: identity.reference,
-      serviceId,
-      service,
-      isDialAllowed: granting.some(({ type }) => type === 'Dial'),
-      isBindAllowed: granting.some(({ type }) => type === 'Bind'),
-      identityRouterCount: identityCount,
-      serviceRouterCount: serviceCount,
-      commonRouters,
-    }),
-  )
-}
-
-function findReference(
-  controller: Controller,
-  context: Context,
-  plural: string,
-  id: string,
-): Awaitable<RawJson | undefined> {
-  return whenReady(controller.records.references.find(context.db, plural, [id]), (references) => {
-    const reference = references.get(id)
-    return reference && new RawJson(reference.text)
-  })
-}
-
 /** References to edge routers, as one JSON array, with the state of each. */
-function listRouterReferences(
-  controller: Controller,
-  { db }: Context,
-  ids: readonly string[],
-  form: JsonForm,
-): Awaitable<RawJson> {
-  return whenReady(controller.records.references.find(db, 'edge-routers', ids), (references) => {
-    const texts: string[] = []
-    for (const id of ids) {
-      const reference = references.get(id)
-      const isOnline = controller.routers.network.findRouter(id) !== undefined
-      if (reference) texts.push(renderState(reference, isOnline))
-    }
-    return new RawJson(texts.length === 0 ? toForm(EMPTY_OR_NULL, form) : `[${texts.join(',')}]`)
+function renderRouters({ routers }: Controller, records: readonly CachedRecord[], form: JsonForm): RawJson {
+  if (records.length === 0) return new RawJson(toForm(EMPTY_OR_NULL, form))
+  const texts = records.map((record) => {
+    const isOnline = routers.network.findRouter(record.id) !== undefined
+    return `${renderReferenceTo(edgeRouters, record).slice(0, -1)},"isOnline":${isOnline}}`
   })
-}
-
-// By the reference, which is replaced if its record changes: all advice shows the same few routers.
-const renderedStates = new WeakMap<Reference, { readonly online: string; readonly offline: string }>()
-
-function renderState(reference: Reference, isOnline: boolean): string {
-  let texts = renderedStates.get(reference)
-  if (!texts) {
-    const head = reference.text.slice(0, -1)
-    // Joined, each is one string, which is copied faster than its pieces.
-    texts = { online: [head, ',"isOnline":true}'].join(''), offline: [head, ',"isOnline":false}'].join('') }
-    renderedStates.set(reference, texts)
-  }
-  return isOnline ? texts.online : texts.offline
+  return new RawJson(`[${texts.join(',')}]`)
 }

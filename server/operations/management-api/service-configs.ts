@@ -4,6 +4,7 @@ import { identities } from '../../../src/definitions/resources/identities.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { entityReference, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { RawJson, toJsonText } from '../../../src/storage/records/raw-json.ts'
+import { findReferences } from '../../../src/storage/records/references.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 import { emptyResponse, listResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
@@ -32,9 +33,8 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     summary: "Lists the configs that an identity gets for services in place of the services' own, all of them.",
     access: { permission: 'identity.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: listOf(serviceConfig), isPage: true },
-    async run({ controller, context, params }) {
+    async run({ context, params }) {
       const { id } = await requireRow(context, identities, params.id)
-      const { references } = controller.records
       const rows = await context.db
         .selectFrom('service_configs')
         .select(['serviceId', 'configId'])
@@ -42,12 +42,12 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
         .orderBy('serviceId')
         .orderBy('configId')
         .execute()
-      const services = await references.find(
+      const services = await findReferences(
         context.db,
         'services',
         rows.map(({ serviceId }) => serviceId),
       )
-      const configs = await references.find(
+      const configs = await findReferences(
         context.db,
         'configs',
         rows.map(({ configId }) => configId),
@@ -60,7 +60,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
           config: new RawJson(configs.get(configId)?.text ?? 'null'),
         }),
       )
-      return listResponse(texts, { limit: texts.length, offset: 0, total: texts.length }, [])
+      return listResponse(texts, { limit: texts.length, offset: 0, total: texts.length }, '[]')
     },
   }),
   defineOperation<readonly ServiceConfig[]>({

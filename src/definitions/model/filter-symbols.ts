@@ -42,8 +42,8 @@ export interface FilterSource {
   readonly key: { readonly column: string; readonly isDescending: boolean }
   /** Only what the list shows is known of its records, and of those that their sets name, the id alone. */
   readonly isLimited?: true
-  /** The names of the symbols, in order, as list responses show them; `tags` stands for every `tags.…`. */
-  readonly filterableFields: readonly string[]
+  /** JSON text of the names of the symbols, in order, as list responses show them; `tags` stands for every `tags.…`. */
+  readonly filterableFields: string
 }
 
 const BY_ID = { column: 'id', isDescending: false } as const
@@ -66,7 +66,7 @@ export function limitSource(source: FilterSource, members: ReadonlySet<string>):
 
 /** Completes a source with what follows from its symbols. */
 export function toFilterSource(source: Omit<FilterSource, 'filterableFields'>): FilterSource {
-  return { ...source, filterableFields: [...source.symbols.keys()].sort() }
+  return { ...source, filterableFields: JSON.stringify([...source.symbols.keys()].sort()) }
 }
 
 /** The symbols of fields that no resource describes. */

@@ -31,10 +31,7 @@ export class UsableRouters {
     const texts = this.listIds(identity, serviceId)
       .slice(0, MAX_ROUTERS)
       .flatMap((id) => this.#access.routers.get(id) ?? [])
-      .map((router) => {
-        const live = this.#network.findRouter(router.id)
-        return live ? renderRouter(router, live) : renderOfflineRouter(router)
-      })
+      .map((router) => renderRouter(router, this.#network.findRouter(router.id)))
     return `[${texts.join(',')}]`
   }
 }
@@ -55,16 +52,4 @@ function renderRouter(router: RouterEntry, live: LiveRouter | undefined): string
     syncStatus,
     urls,
   })
-}
-
-// A router that changes is another object, and so is its text.
-const offlineTexts = new WeakMap<RouterEntry, string>()
-
-function renderOfflineRouter(router: RouterEntry): string {
-  let text = offlineTexts.get(router)
-  if (text === undefined) {
-    text = renderRouter(router, undefined)
-    offlineTexts.set(router, text)
-  }
-  return text
 }

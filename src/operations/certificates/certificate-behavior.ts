@@ -6,18 +6,16 @@ import type { ComputedInput } from '../../definitions/resources/define.ts'
 import type { ControllerMembership } from '../../network/controllers/membership.ts'
 import type { Behavior } from '../../storage/behavior.ts'
 import type { ReadContext } from '../../storage/context.ts'
-import type { ReferenceCache } from '../../storage/records/reference-cache.ts'
+import { findReferences } from '../../storage/records/references.ts'
 import { findHolderResource } from './inventory.ts'
 
 /** A certificate that ends within this time is shown as expiring. */
 const EXPIRING_MS = 30 * 24 * 60 * 60 * 1000
 
 export class CertificateBehavior implements Behavior<typeof certificates> {
-  readonly #references: ReferenceCache
   readonly #membership: ControllerMembership
 
-  constructor(references: ReferenceCache, membership: ControllerMembership) {
-    this.#references = references
+  constructor(membership: ControllerMembership) {
     this.#membership = membership
   }
 
@@ -40,7 +38,7 @@ export class CertificateBehavior implements Behavior<typeof certificates> {
     }
     const names = new Map<string, string>()
     for (const [resource, ofResource] of ids) {
-      const references = await this.#references.find(db, resource, ofResource)
+      const references = await findReferences(db, resource, ofResource)
       for (const [id, { name }] of references) names.set(id, name)
     }
     return names

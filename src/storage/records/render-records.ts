@@ -7,7 +7,7 @@ import { encodeForms, type FormDifference } from '../../definitions/schema/json-
 import type { Behaviors } from '../behavior.ts'
 import type { ReadContext } from '../context.ts'
 import { toJsonText } from './raw-json.ts'
-import { type ReferenceCache, renderReferenceMembers } from './reference-cache.ts'
+import { findReferences, renderReferenceMembers } from './references.ts'
 
 /** The part of a record that does not depend on the caller or the moment: its computed fields and the closing brace follow it. */
 export interface CachedRecord {
@@ -28,7 +28,6 @@ export interface CachedRecord {
 /** What records are rendered with. */
 export interface RenderParts {
   readonly behaviors: Behaviors
-  readonly references: ReferenceCache
 }
 
 /** Renders rows for the cache, in their order. */
@@ -40,7 +39,7 @@ export async function renderCachedRecords(
 ): Promise<CachedRecord[]> {
   if (rows.length === 0) return []
   const plan = getCompiledResource(resource.plural).recordPlan
-  const references = await loadReferences(parts, context, plan, rows)
+  const references = await loadReferences(context, plan, rows)
   const derived = await parts.behaviors.get(resource).deriveFields?.(context, rows)
   const hasUniqueName = resource.fields.name?.options.unique === true
   return rows.map((row, at) => {
@@ -67,12 +66,7 @@ export function renderReferenceTo(resource: AnyResource, { id, name = '', bytes,
   return bytes.toString('utf8', 0, membersAt) + renderReferenceMembers(resource, id, name)
 }
 
-async function loadReferences(
-  { references: cache }: RenderParts,
-  context: ReadContext,
-  plan: RecordPlan,
-  rows: readonly AnyRow[],
-): Promise<ReferencesById> {
+async function loadReferences({ db }: ReadContext, plan: RecordPlan, rows: readonly AnyRow[]): Promise<ReferencesById> {
   const idsByResource = new Map<string, Set<string>>()
   for (const { resource, idsOf } of plan.targets) {
     let ids = idsByResource.get(resource)
@@ -84,7 +78,7 @@ async function loadReferences(
   }
   const references = new Map<string, ReadonlyMap<string, Reference>>()
   for (const [resource, ids] of idsByResource) {
-    if (ids.size > 0) references.set(resource, await cache.find(context.db, resource, ids))
+    if (ids.size > 0) references.set(resource, await findReferences(db, resource, ids))
   }
   return references
 }

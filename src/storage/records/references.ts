@@ -1,0 +1,52 @@
+// How one record shows another: {_links, entity, id, name}.
+import type { Kysely } from 'kysely'
+import { getCompiledResource } from '../../definitions/model/index.ts'
+import { listLinkColumns, toLinkedPlural } from '../../definitions/model/links.ts'
+import type { Reference } from '../../definitions/model/record-plan.ts'
+import type { AnyResource, AnyRow, ComputedInput } from '../../definitions/resources/define.ts'
+import { resources } from '../../definitions/resources/index.ts'
+import type { Database } from '../database.ts'
+import { type PreparedQuery, prepareQuery } from '../prepared-queries.ts'
+import { isElementOf, untyped } from '../untyped.ts'
+
+/** By resource: the statement that finds rows by a JSON array of ids, with the columns that references show. */
+const queries: ReadonlyMap<string, { readonly resource: AnyResource; readonly find: PreparedQuery<[string], AnyRow> }> =
+  new Map(
+    (resources as readonly AnyResource[]).map((resource) => [
+      resource.plural,
+      { resource, find: prepareQuery((db, ids) => selectReferenced(db, resource, ids)) },
+    ]),
+  )
+
+function selectReferenced(db: Kysely<Database>, resource: AnyResource, ids: string) {
+  const columns = new Set([...listLinkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
+  return untyped(db)
+    .selectFrom(resource.table)
+    .select([...columns])
+    .where(isElementOf(db, 'id', ids)) as never
+}
+
+/** References to the records of `plural` with these ids; ids without a record are absent in the result. */
+export async function findReferences(
+  db: Kysely<Database>,
+  plural: string,
+  ids: Iterable<string>,
+): Promise<ReadonlyMap<string, Reference>> {
+  const query = queries.get(plural)
+  const uniqueIds = [...new Set(ids)]
+  if (!query || uniqueIds.length === 0) return new Map()
+  const rows = await query.find(db, JSON.stringify(uniqueIds))
+  return new Map(rows.map((row) => [row.id, renderReference(query.resource, row)]))
+}
+
+/** The reference to a record, from the columns that references show: those of its links, and its name. */
+export function renderReference(resource: AnyResource, row: ComputedInput): Reference {
+  const { links } = getCompiledResource(resource.plural).recordPlan
+  const name = (row.name as string | undefined) ?? ''
+  return { name, text: `{"_links":${links(row as AnyRow)}${renderReferenceMembers(resource, row.id, name)}` }
+}
+
+/** What follows the links in a reference. */
+export function renderReferenceMembers(resource: AnyResource, id: string, name: string): string {
+  return `,"entity":"${toLinkedPlural(resource)}","id":"${id}","name":${JSON.stringify(name)}}`
+}
