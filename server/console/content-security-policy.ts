@@ -4,10 +4,13 @@ import { createHash } from 'node:crypto'
 /** The sources of each directive. */
 export type Directives = Readonly<Record<string, readonly string[]>>
 
-/** Single-page applications set styles from scripts, and draw from data and blobs. */
+/**
+ * Single-page applications set styles from scripts, and draw from data and blobs. Validators of JSON schemas compile functions from
+ * text (`unsafe-eval`): without that, OpenZiti's console saves no config. Scripts that others put into a page do not run either way.
+ */
 const DEFAULTS: Directives = {
   'default-src': ["'none'"],
-  'script-src': ["'self'"],
+  'script-src': ["'self'", "'unsafe-eval'"],
   'style-src': ["'self'", "'unsafe-inline'"],
   'img-src': ["'self'", 'data:', 'blob:'],
   'font-src': ["'self'", 'data:'],

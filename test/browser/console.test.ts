@@ -83,6 +83,13 @@ describe.skipIf(!executablePath)(`a console in Chromium${reason}`, () => {
     expect(await signIn(page, 'wrong password')).toBe('failed: INVALID_AUTH')
   })
 
+  it('lets its own scripts compile functions, as they do to validate the data of a config by its JSON schema', async () => {
+    const { page, violations } = await openPage(`${url}/zac/`)
+
+    await expect.poll(() => page.evaluate('document.documentElement.dataset.compiled')).toBe('true')
+    expect(violations).toEqual([])
+  })
+
   it('runs no script that was put into its page, and sends nothing elsewhere', async () => {
     const { page, violations } = await openPage(`${url}/zac/services`)
     await page.evaluate(`

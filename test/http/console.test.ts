@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { buildContentSecurityPolicy } from '../../server/console/content-security-policy.ts'
 import { copyOfTemplate, type TestController, testController, tlsTransport } from '../world/controller.ts'
 import { type RawTarget, rawTarget, sendRaw } from '../world/raw-requests.ts'
 
@@ -150,7 +151,13 @@ describe('the console', () => {
     expect(policy.get('default-src')).toEqual(["'none'"])
     expect(policy.get('frame-ancestors')).toEqual(["'none'"])
     expect(policy.get('connect-src')).toEqual(["'self'", 'https://login.example.com'])
-    expect(policy.get('script-src')).toEqual(["'self'", hash('start(1)'), "'unsafe-hashes'", hash("this.media='all'")])
+    expect(policy.get('script-src')).toEqual([
+      "'self'",
+      "'unsafe-eval'",
+      hash('start(1)'),
+      "'unsafe-hashes'",
+      hash("this.media='all'"),
+    ])
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
@@ -202,6 +209,14 @@ describe('the headers of a console', () => {
     expect(headers['content-security-policy']).toContain(
       "img-src 'self' data: blob: https://*.tile.openstreetmap.org; font-src 'self' data: https://fonts.gstatic.com;",
     )
+  })
+})
+
+describe('scripts that an operator does not let compile functions', () => {
+  it('keep their hashes', () => {
+    const policy = buildContentSecurityPolicy({ 'script-src': ["'self'"] }, '<script>start(1)</script>')
+
+    expect(policy).toMatch(/; script-src 'self' 'sha256-[^' ]+'; /)
   })
 })
 
