@@ -1,4 +1,7 @@
 // A transport to an application in the same process, for offline commands and tests.
+//
+// The code that creates the transport sets its caller, and no header can claim that caller. State that only a running
+// controller has (`x-offline` in a definition) is reported as unknown.
 import { encodeBody, type Request, type Transport } from '../src/client/transport.ts'
 import { type Controller, openController } from '../src/controller.ts'
 import { systemClock } from '../src/foundation/clock.ts'

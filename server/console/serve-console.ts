@@ -1,4 +1,7 @@
 // Serves the files of a web console at the origin of the APIs, which it can then call without CORS.
+//
+// The console has no privilege: its files are public and the same for everyone, and what it shows comes from the APIs, by
+// the session of the person who signs in.
 import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import fastifyStatic from '@fastify/static'

@@ -1,4 +1,7 @@
 // The metrics of the controller in the text format of Prometheus.
+//
+// Only requests are counted as they happen, 0.6 µs each; everything else is read when the metrics are (`measurements.ts`).
+// Labels name operations and kinds, never records, so that the number of series is bounded.
 import type { FastifyContextConfig } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Controller } from '../../src/controller.ts'

@@ -1,4 +1,6 @@
 // The hosts that a listener without TLS is asked by: a web page can have its own name lead to any address, also to this machine.
+//
+// Such a listener carries health and metrics only, on a loopback address.
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { type Config, splitAddress } from '../../src/settings/config.ts'

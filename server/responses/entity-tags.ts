@@ -1,4 +1,7 @@
 // Entity tags (RFC 9110, section 8.8.3): a client that has a response already is told so, instead of receiving it again.
+//
+// A digest costs a tenth of a list. Responses that show secrets (`isConfidential`) have no tag, and `Cache-Control:
+// no-store`.
 
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'

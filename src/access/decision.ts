@@ -1,4 +1,7 @@
 // The one access decision: whether an identity may dial or host a service, by its policies and the posture of its machine.
+//
+// It opens sessions, keeps or revokes them, and explains them: lists, advice, impact, `who` and `what` read the same
+// decision. Visibility follows from the grant alone.
 import type { Instant } from '../foundation/clock.ts'
 import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'

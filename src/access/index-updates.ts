@@ -1,4 +1,8 @@
 // How the policy index comes to know the records: from rows at the start, then from every change, also tried ones.
+//
+// Changes are tried out by `withHypothetical`: the index is changed, queried and restored within one turn of the event
+// loop, so that no other request observes it. Sessions are revoked by it inside a transaction, whose group may hold
+// changes that memory has not applied yet; `policy impact` compares the access before and after with it.
 import type { Kysely } from 'kysely'
 import type { PolicyIndex } from '../policy/policy-index.ts'
 import { compilePostureCheck } from '../policy/posture/posture-checks.ts'

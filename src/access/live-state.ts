@@ -1,4 +1,7 @@
 // What decides about access beyond records: the sources of live state, which say "unknown" if no subsystem can tell.
+//
+// Connected routers and the health of terminators come from here, posture from `posture/reported-posture.ts`. Unknown
+// never passes: a session is rejected, and advice reports that it cannot decide.
 import type { Evidence } from '../policy/posture/evaluate-check.ts'
 import { disconnectedNetwork, type LiveNetwork } from './live-network.ts'
 

@@ -1,4 +1,9 @@
 // Detects that the wall clock is set while the process runs, because it then diverges from the monotonic clock.
+//
+// Each read of the time compares the two. A clock that is set expires nothing: the last-use times of sessions are shifted
+// by the same amount (`onStep`), and the age of audit records is measured by the monotonic clock. Time that passes while
+// no process runs is measured by the wall clock alone, and counts as zero if that clock went backwards. Each jump causes
+// an error in the log and an audit record.
 import type { Clock, Instant } from './clock.ts'
 
 // The system regularly corrects its clock by less than this.

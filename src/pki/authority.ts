@@ -1,4 +1,8 @@
 // The controller's own certificate authority: roots, an intermediate that issues, and the server certificate, as they change.
+//
+// Certificates change in memory as one state, which is what the files hold. TLS contexts, enrollment JWTs, the key set and
+// the record of the controller follow its changes. No state needs a repair, because the chain that the server sends is
+// looked up among current and former authorities, whichever of them issued its certificate.
 import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../foundation/clock.ts'
 import { errors } from '../foundation/errors.ts'

@@ -1,4 +1,8 @@
 // The policy index: policies and role bearers in memory, loaded at start and updated by the change feed. No I/O.
+//
+// It grants by bitset, and looks up by postings: a policy stores the services that it grants as bits, and an identity
+// finds its policies by its own attributes and id. Nothing is stored for an identity, so a change of its attributes costs
+// nothing, and 100,000 identities need no memory.
 
 import { Bitset } from './bitset.ts'
 import { RoleBearerDirectory } from './directory.ts'

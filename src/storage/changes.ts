@@ -1,4 +1,8 @@
 // Commits and the changes in them, as plain JSON: the source of the audit, of every event, and of what memory follows.
+//
+// A commit holds everything that memory follows: records before and after, the identity of an API session that begins, its
+// last activity, what machines reported. Following it therefore needs nothing of the process that made it; the tests pass
+// each commit through JSON first.
 
 import type { AuditDetail, Entity } from '../definitions/resources/define.ts'
 import type { resources } from '../definitions/resources/index.ts'

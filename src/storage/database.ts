@@ -1,4 +1,8 @@
 // The types of the tables for Kysely, derived from the resource definitions; only tables without a resource are declared here.
+//
+// Keys are integers inside and ids outside: every table of records has `n integer primary key` besides `id`. A set that
+// lists are filtered by (role attributes, roles of policies, configs of services) has a table `(value, n)` that is ordered
+// by value, and a JSON column in the record for reads.
 import type { Generated } from 'kysely'
 import type { Resource, RowOf } from '../definitions/resources/define.ts'
 import type { resources } from '../definitions/resources/index.ts'
@@ -54,7 +58,7 @@ interface RootReceiptTable {
   fetchedAt: number
 }
 
-/** A change that revoked API sessions whose rows are not all deleted yet; see `authentication/sessions/api-sessions.ts`. */
+/** A change that revoked API sessions whose rows are not all deleted yet, so that lists still show them; see `authentication/sessions/api-sessions.ts`. */
 interface ApiSessionRevocationTable {
   id: string
   /** JSON: which sessions, of those that there were. */

@@ -1,4 +1,7 @@
 // Brings a database to the newest schema in one transaction, and fills a new one with the built-in records.
+//
+// So either the directory has the newest schema, or the previous program can still use it. The table of migrations stores
+// the version that ran each, so that an older program can name the version that it needs.
 import { createHash } from 'node:crypto'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { Clock } from '../foundation/clock.ts'

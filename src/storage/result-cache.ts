@@ -1,4 +1,8 @@
 // Results of queries, cached until one of the tables they read changes: a client that polls a list pays for it once.
+//
+// No counter is maintained: totals are counted and cached, and so are the keys of a page, so that polling a list costs no
+// statement. The records of the page are rendered for each response, because what they show depends on the caller and the
+// moment.
 import { LRUCache } from 'lru-cache'
 import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import type { Commit } from './changes.ts'

@@ -1,4 +1,7 @@
 // What a transaction knows beyond memory and rows of other transactions: changes that no projection has followed yet.
+//
+// A transaction finds them as `tx.uncommitted`: the changes of earlier transactions of its group, and its own. Guards
+// judge by them, and changes are tried out on the policy index at most twice for a transaction.
 import type { Change, StateOf } from './changes.ts'
 
 export class UncommittedChanges {

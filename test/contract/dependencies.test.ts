@@ -50,7 +50,7 @@ describe('the libraries of the package', () => {
   })
 
   it('are listed with their task, and no others', () => {
-    const [, table = ''] = readFileSync(join(root, 'src/README.md'), 'utf8').split('| Library | Task | Where |\n')
+    const [, table = ''] = readFileSync(join(root, 'docs/libraries.md'), 'utf8').split('| Library | Task | Where |\n')
     const [rows = ''] = table.split('\n\n')
     const cells = rows.split('\n').flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)])
 

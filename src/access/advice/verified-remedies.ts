@@ -1,4 +1,6 @@
 // Verifies proposed changes before they are shown: by the evaluator, which decides afterwards, and with what else they open.
+//
+// Remedies add to sets, so that one does not undo another.
 
 import { getResource } from '../../definitions/resources/index.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'

@@ -1,4 +1,8 @@
 // What is known of machines: what they reported, while their identity has an API session, and the MFA of sessions.
+//
+// Operating system, domain, addresses and processes belong to the identity (`machine_states`). They are removed when its
+// last API session ends, because every client reports them again after it has signed in. When MFA was passed, and when the
+// machine woke or was unlocked, are columns of the API session.
 import type { Kysely } from 'kysely'
 import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'

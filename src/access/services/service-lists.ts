@@ -1,4 +1,7 @@
 // Lists of services as clients receive them, rendered once for all API sessions that are shown the same.
+//
+// After a change, all clients that it concerns fetch their lists again, and most of them are shown the same: those with
+// the same policies, or with posture checks that find the same.
 import { LRUCache } from 'lru-cache'
 import type { JsonForm } from '../../definitions/schema/json-forms.ts'
 import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'

@@ -1,4 +1,8 @@
 // Bootstrap tokens: they give the first administrator a credential, so they end as soon as an administrator is usable.
+//
+// An edit of auth policies can still leave no administrator who could sign in: then the next start prints a token. It
+// becomes invalid when an administrator signs in, when `admin recover` restores one, or when another token is issued.
+// Redeeming it checks again that no administrator can sign in.
 import { sql } from 'kysely'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
 import type { WriteContext } from '../../storage/context.ts'

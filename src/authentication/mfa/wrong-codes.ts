@@ -1,4 +1,8 @@
 // The shares of wrong codes that an identity may send: guesses stay rare, and no client can use up the codes of the owner.
+//
+// They are counted where the factor is stored, in the row of the enrollment and in that of the API session, because counts
+// in memory would allow more guesses after each restart. A wrong code is therefore a transaction, but a code that is not
+// compared, because its shares are used up, writes nothing.
 import type { WrongCode } from '../../definitions/resources/mfa-enrollments.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'

@@ -1,4 +1,6 @@
 // The tokens of sessions: derived from a key and the session's id, so that only their hashes need to be stored.
+//
+// The hashes have no index, because sessions are looked up in memory only.
 import { createHmac, hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { loadOrCreateKey } from '../../pki/files.ts'

@@ -1,4 +1,8 @@
 // Verifies client certificates against the authorities that they may lead to: the controller's own, and those of operators.
+//
+// Authorities of operators are looked up, not searched: an authenticator names the authority of its certificate, and any
+// other certificate is compared only with authorities that have the name of its issuer. Their number therefore does not
+// matter. The API session of such a certificate stores the authority, so that closing or deleting the authority ends it.
 import type { X509Certificate } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { cas } from '../../definitions/resources/cas.ts'

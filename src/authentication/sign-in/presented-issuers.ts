@@ -1,5 +1,8 @@
 // What clients presented besides their own certificates: cached, because reading it from a connection costs as much as everything
 // else that a sign-in does, and completed if a connection does not give all of it.
+//
+// The issuers of a client are judged again at each sign-in, and used only if OpenSSL has verified again that the client
+// presents an issuer of its certificate.
 import type { X509Certificate } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { MAX_PRESENTED_CERTIFICATES } from '../../pki/chains.ts'

@@ -1,4 +1,7 @@
 // The second factors that a session still owes. Computed for every request and never cached.
+//
+// A second factor by token belongs to a request: its caller holds the tokens that were verified for it. Whether they are
+// still valid is decided again after the body has arrived, and in the transaction.
 import type { Instant } from '../../foundation/clock.ts'
 import {
   isStillValid,

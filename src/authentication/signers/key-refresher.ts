@@ -1,4 +1,8 @@
 // Fetches the key sets of signers and stores them: when they are due, and when a token names an unknown key.
+//
+// A background task asks the endpoints whose keys are due, and stores the keys in the record of the signer: they are known
+// after a restart while the endpoint is down, and only its failures are in memory. A token with an unknown key waits for
+// one more response; no other request waits.
 
 import type { OutboundClient } from '../../client/outbound-client.ts'
 import { externalJwtSigners, type PublicJwk } from '../../definitions/resources/external-jwt-signers.ts'

@@ -1,4 +1,7 @@
 // The circuits of this process: created, found and removed here, and nowhere else.
+//
+// They are in memory only, because routers forward data without the controller: its restart must not end a connection, and
+// a dial must not wait for a disk.
 
 import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'

@@ -1,5 +1,8 @@
 // The links between routers: as routers report, measure and lose them, and administrators change them. Paths use those that can
 // carry traffic.
+//
+// A link outlives the connections of its routers to the controller, because it may still carry traffic. It is lost only if
+// one of its routers reports that it is, or its dialing router connects again and does not report it.
 
 import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Clock } from '../../foundation/clock.ts'

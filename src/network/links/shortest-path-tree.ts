@@ -1,4 +1,7 @@
 // The cheapest paths from one router to all others, and which changes of the network alter them.
+//
+// A change of a link concerns a tree only if the tree uses the link, or a path over the link became cheaper: two
+// comparisons, so that reports of latency do not recompute all paths.
 import { NodeQueue } from './node-queue.ts'
 import type { GraphLink, GraphRouter, RouterGraph } from './router-graph.ts'
 

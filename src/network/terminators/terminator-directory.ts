@@ -1,4 +1,8 @@
 // The terminators in memory, by service: what a circuit chooses from, and what the router of each is asked about.
+//
+// Each names the session by which its host bound, because a router that is told that a host lost its right may be away or
+// late. Circuits choose only among terminators whose session lives; the record stays until its router says that the host
+// is gone.
 import type { Kysely } from 'kysely'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'

@@ -1,5 +1,9 @@
 // Makes a backup of a data directory, while a controller runs on it or not: one file with a consistent copy of the database, the
 // keys, the certificates and the settings, which is read back before it gets its name.
+//
+// `VACUUM INTO` on a connection of its own copies one state of the database, and delays no writer. It runs in the command,
+// or in a thread of the controller. The archive is `tar.gz`, encrypted in the format of age, so that an operator can open it without
+// this program. No operation returns a backup, because its keys never leave the machine by the API.
 import { createHash, randomBytes } from 'node:crypto'
 import {
   closeSync,

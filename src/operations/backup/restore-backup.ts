@@ -1,4 +1,8 @@
 // Verifies a backup by unpacking it, and restores it: what it replaces is kept beside it, and nothing is ever replaced in part.
+//
+// The backup is unpacked and verified beside the data, and one rename commits it. From then on whatever locks the
+// directory completes the restore (`completeRestore` in `settings/data-directory.ts`). The directory itself stays, because it may
+// be a mount point.
 import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

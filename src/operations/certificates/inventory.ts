@@ -1,4 +1,7 @@
 // Keeps the inventory of certificates up to date, in the transactions that change the records that hold them.
+//
+// The inventory is a table of its own, because a union of the tables that hold certificates could not be filtered, sorted
+// and paged by one index.
 import { X509Certificate } from 'node:crypto'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { cas } from '../../definitions/resources/cas.ts'

@@ -1,4 +1,7 @@
 // Checks a whole database on one snapshot: its file, its references, its sets, its inventory of certificates and its audit.
+//
+// The checks derive from the registry which columns refer to which tables, which sets have tables and what the inventory
+// mirrors. A repair is an ordinary audited change, and never admits more than before.
 import { setImmediate } from 'node:timers/promises'
 import { DataDirectoryError, requireDatabase } from '../../settings/data-directory.ts'
 import { listAppliedMigrations, listPendingMigrations, MIGRATIONS, requireOwnSchema } from '../../storage/migrate.ts'

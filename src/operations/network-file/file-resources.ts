@@ -1,4 +1,6 @@
 // What the network file holds: which resources, in which order, and by which members. All of it follows from the definitions.
+//
+// A record of the file is a body of the API with names in place of ids.
 import { listReferenceFields } from '../../definitions/model/columns.ts'
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'

@@ -1,4 +1,8 @@
 // Plans what has to change so that a network is as a file describes it. Nothing is stored.
+//
+// The command line reads the YAML, so that the controller parses only JSON; an error names a place in the request, which
+// the command line translates to a line and a column. A plan holds the file in memory and looks records up by name, a page
+// at a time; it never loads a table.
 import type { Auth } from '../../authentication/auth.ts'
 import type { Context } from '../../storage/context.ts'
 import type { EntityStore } from '../../storage/entities/entities.ts'

@@ -1,4 +1,7 @@
 // When MFA stops being good for a posture check: its timeout, and the prompts after the machine woke or was unlocked.
+//
+// The shortest timeout that the policies of an identity demand applies to all its MFA checks, as OpenZiti's clients expect
+// it. A policy can therefore end sessions that another policy grants.
 
 import { isInVersionRange, parseVersion, parseVersionRange } from '../../definitions/schema/version-ranges.ts'
 import type { Instant } from '../../foundation/clock.ts'

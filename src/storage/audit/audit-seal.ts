@@ -1,4 +1,8 @@
 // What an audit record holds, and the keyed hash that seals it to the record before.
+//
+// The key is in `audit.key` beside the database, so that write access to the database is not enough to seal a changed
+// record again. It is created with the database and never replaced: a controller without it does not start. A backup holds
+// both.
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 
 /** The hash that stands before the first record. */

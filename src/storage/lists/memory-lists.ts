@@ -1,4 +1,6 @@
 // Lists of what only memory holds, filtered and sorted by the same statements as tables.
+//
+// So the query language has one evaluator, and the work for such a list is limited as for a table.
 import type { Compilable } from 'kysely'
 import type { FilterSource } from '../../definitions/model/filter-symbols.ts'
 import type { Stored } from '../../definitions/schema/field.ts'

@@ -1,4 +1,6 @@
 // The files of the keys that secrets are encrypted under, and their order during a rotation.
+//
+// Opening the data directory completes a rotation that a crash interrupted.
 import { existsSync, rmSync } from 'node:fs'
 import { loadKey, replaceKey, writePrivateFile } from '../../pki/files.ts'
 import { SECRETS_KEY_BYTES, SecretCipher } from './secret-cipher.ts'

@@ -1,4 +1,6 @@
 // The position of the last commit in a database that is not in use: a restored one continues after every position that was used.
+//
+// A restore raises it to the greatest position known and the milliseconds of the clock.
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 
 /** Returns the position of a database; 0 if it cannot be read. */

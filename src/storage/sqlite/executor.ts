@@ -1,4 +1,6 @@
 // Runs Kysely's queries synchronously on one connection, inside `.execute()`: few microtasks, and order as written.
+//
+// Reads and writes share the connection, and each statement is prepared once (`statements.ts`).
 import {
   type CompiledQuery,
   type DatabaseConnection,
