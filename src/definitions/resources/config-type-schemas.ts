@@ -17,8 +17,12 @@ function closedObject(
   return { type: 'object', additionalProperties: false, properties, required, ...more }
 }
 
+/**
+ * A list of at least one item. Its type stands inside `allOf`, as in OpenZiti's schemas: OpenZiti's console sends `[]` for a property
+ * with `type: array` that was left empty in a form, and leaves this one out.
+ */
 function someOf(items: JsonSchema): JsonSchema {
-  return { type: 'array', minItems: 1, uniqueItems: true, items }
+  return { allOf: [{ type: 'array', minItems: 1, uniqueItems: true }, { items }] }
 }
 
 const portRange = closedObject({ low: port, high: port }, ['low', 'high'])
@@ -101,10 +105,7 @@ const hostProperties: Record<string, JsonSchema> = {
   address: nonEmpty,
   forwardAddress: onlyTrue,
   allowedAddresses: someOf(nonEmpty),
-  forwardAddressTranslations: {
-    type: 'array',
-    items: { type: 'object', anyOf: [translation(32), translation(128)] },
-  },
+  forwardAddressTranslations: someOf({ type: 'object', anyOf: [translation(32), translation(128)] }),
   port,
   forwardPort: onlyTrue,
   allowedPortRanges: someOf(portRange),
