@@ -1,19 +1,38 @@
 // One run of all tests: real files and real TLS, so a test may take seconds, but never the whole suite's time.
 import { defineConfig } from 'vitest/config'
 
+/** Files that replace a module, which has to happen before any file has imported it. */
+const isolated = ['test/auth/passwords.test.ts', 'test/hostile/password-guesses.test.ts']
+
+const common = {
+  setupFiles: ['test/world/setup.ts'],
+  testTimeout: 30_000,
+  // What a test polls for may take seconds on a machine that does other work.
+  expect: { poll: { timeout: 20_000 } },
+  hookTimeout: 60_000,
+  pool: 'forks' as const,
+  // Also the threads that a test file starts get these.
+  execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
+  maxWorkers: 2,
+}
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/clients/**', 'test/browser/**', 'test/fuzz/**', 'test/storms/**'],
     globalSetup: ['test/world/template.ts'],
-    setupFiles: ['test/world/setup.ts'],
-    testTimeout: 30_000,
-    // What a test polls for may take seconds on a machine that does other work.
-    expect: { poll: { timeout: 20_000 } },
-    hookTimeout: 60_000,
-    pool: 'forks',
-    // Also the threads that a test file starts get these.
-    execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
-    maxWorkers: 2,
+    // A run transforms only what has changed since the last one.
+    experimental: { fsModuleCache: true },
+    projects: [
+      {
+        test: {
+          ...common,
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/clients/**', 'test/browser/**', 'test/fuzz/**', 'test/storms/**', ...isolated],
+          // The files that one process runs share what they import: most take less time than the imports.
+          isolate: false,
+        },
+      },
+      { test: { ...common, name: 'isolated', include: isolated } },
+    ],
   },
 })

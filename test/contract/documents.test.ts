@@ -5,7 +5,7 @@ import { buildOpenApiDocument, renderOpenApiDocument } from '../../server/openap
 import { operations } from '../../server/operations/operations.ts'
 import { dataResponse } from '../../server/responses/responses.ts'
 import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
-import { takeContradictions } from '../world/described.ts'
+import { takeContradictions } from '../world/faults.ts'
 import { withoutReferences } from './contract-facts.ts'
 
 const APIS = ['client', 'management', 'fabric'] as const

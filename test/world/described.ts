@@ -10,7 +10,7 @@ import { operations as registered } from '../../server/operations/operations.ts'
 import { isServed } from '../../server/requests/requests.ts'
 import { createSchemaCompiler } from '../../src/definitions/schema/validate.ts'
 import type { Api } from '../../src/settings/config.ts'
-import { recordFault } from './faults.ts'
+import { recordContradiction, recordFault } from './faults.ts'
 import { contractDifferences } from './public-contract.ts'
 
 type Described = Readonly<Record<string, unknown>>
@@ -22,13 +22,6 @@ interface DescribedResponse {
 
 interface DescribedOperation {
   readonly responses: Readonly<Record<string, DescribedResponse>>
-}
-
-const contradictions: string[] = []
-
-/** The contradictions that were found since the last call. */
-export function takeContradictions(): string[] {
-  return contradictions.splice(0)
 }
 
 /** Looks at a response before it is sent; the hook of applications under test. */
@@ -79,7 +72,7 @@ function noteContradictions(request: FastifyRequest, reply: FastifyReply, bytes:
     matches.push(...fromContract.map((difference) => `the public contract: ${difference}`))
   }
   const sentence = `${request.method} ${request.url} returned ${reply.statusCode}`
-  contradictions.push(...matches.map((difference) => `${sentence}: ${difference}\n  ${text.slice(0, 600)}`))
+  for (const difference of matches) recordContradiction(`${sentence}: ${difference}\n  ${text.slice(0, 600)}`)
 }
 
 /** How a response differs from what the document says of its operation. */

@@ -1,9 +1,11 @@
-// Server faults that no test may pass over: error log lines and 5xx responses, of controllers in this process and in others.
+// What no test may pass over: server faults, which are error log lines and 5xx responses of controllers in this process and in
+// others, and responses that contradict the documents.
 import type { Log } from '../../src/foundation/log.ts'
 
 const LEVEL_OF_ERRORS = 50
 
 const faults: string[] = []
+const contradictions: string[] = []
 let expected: { readonly pattern: RegExp; isMet: boolean }[] = []
 let allowed: RegExp[] = []
 /** What the tests of the file have stated so far: the log counts repeated faults, and writes their number up to a minute later. */
@@ -26,6 +28,16 @@ export function recordFault(fault: string): void {
   faults.push(fault)
 }
 
+/** Adds a contradiction between a response and the documents, which no test may provoke. */
+export function recordContradiction(contradiction: string): void {
+  contradictions.push(contradiction)
+}
+
+/** Returns the contradictions since the last call. */
+export function takeContradictions(): string[] {
+  return contradictions.splice(0)
+}
+
 /** Returns the faults that no test stated, and the patterns that matched none, both since the last call. */
 export function takeUnexpectedFaults(): { readonly unexpected: string[]; readonly missing: string[] } {
   const unexpected = faults.splice(0).filter((fault) => {
@@ -38,6 +50,11 @@ export function takeUnexpectedFaults(): { readonly unexpected: string[]; readonl
   expected = []
   allowed = []
   return { unexpected, missing }
+}
+
+/** Ends what the tests of a file stated: the next file of the process states its own. */
+export function dropStatements(): void {
+  stated.splice(0)
 }
 
 /** Returns a log that passes every line on to another one and records each error as a fault. */
