@@ -1,4 +1,4 @@
-// What oclif runs besides commands: before it looks for one, if it finds none, and before it reads the words after one.
+// The hooks that oclif runs: before it looks for a command, if it finds none, and before it reads the words after one.
 import type { Hook } from '@oclif/core'
 import { makeUsageError } from './foundation/exit-codes.ts'
 import { findLongestCommand, missingCommandError, unknownCommandError } from './framework/command-words.ts'

@@ -138,7 +138,7 @@ export interface OpenOptions {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
-  /** Those of the store, for tests. Defaults to those of this program. */
+  /** The migrations of the store, for tests. Defaults to the migrations of this program. */
   readonly migrations?: readonly Migration[]
 }
 
@@ -296,7 +296,7 @@ async function assemble(
   }
 }
 
-/** What the guards of transactions work with. */
+/** The collaborators of the guards of transactions. */
 interface GuardParts {
   readonly access: Access
   readonly auth: Auth

@@ -14,7 +14,7 @@ export interface RotateKeysOptions {
   readonly directory: string
   readonly env: NodeJS.ProcessEnv
   readonly clock: Clock
-  /** Who does it, for the audit. */
+  /** The account of the operator, for the audit. */
   readonly osUser: string
   /** Also ends every API session, and replaces the key that their tokens are derived from. */
   readonly hasSessions: boolean

@@ -1,4 +1,4 @@
-// That what definitions leave to behaviors is provided, or the controller does not start.
+// Behaviors provide everything that definitions leave to them, or the controller does not start.
 import { describe, expect, it } from 'vitest'
 import { defineResource } from '../src/definitions/resources/define.ts'
 import { Behaviors } from '../src/storage/behavior.ts'

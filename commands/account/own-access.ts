@@ -1,4 +1,4 @@
-// What the identity of a session can dial and host, from what the client API shows to it: no right of an administrator is required.
+// Lists what the identity of a session can dial and host, from the client API: no right of an administrator is required.
 import type { Client } from '../client/client.ts'
 
 /** A posture check that stands between the caller and a service. */
@@ -29,7 +29,7 @@ export interface OwnAccess {
   readonly name: string
   /** What policies grant. */
   readonly permissions: readonly AccessType[]
-  /** Those of them whose posture checks pass. */
+  /** The granted rights whose posture checks pass. */
   readonly allowed: readonly AccessType[]
   readonly edgeRouters: readonly { readonly name: string; readonly isOnline: boolean }[]
   /** Whether a host offers it. */

@@ -92,7 +92,7 @@ function renderRemedy({ remedy, alternatives = [], next = [] }: Link, identity: 
   ])
 }
 
-/** What no change of a record does. */
+/** The remedies that are not changes of a record. */
 function renderHints({ hosts = [], warning, hint }: Link, service: string): string[] {
   return [
     ...(warning === undefined ? [] : [`warning: ${warning}`]),

@@ -22,7 +22,7 @@ const DROPPED_CREDENTIALS: Readonly<Record<string, string>> = {
 interface AccessMembers {
   /** A replacement that does not name them empties them. */
   readonly sets: readonly string[]
-  /** Those of them whose change opens or closes a gate: which posture checks guard what others dial. */
+  /** The members whose change opens or closes a gate: which posture checks guard what others dial. */
   readonly gates: readonly string[]
   /** Every member of the resource does. */
   readonly isEachGate?: boolean

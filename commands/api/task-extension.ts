@@ -1,4 +1,4 @@
-// What a generated command can do besides its operation.
+// The interface by which a generated command does more than its operation.
 import type { Interfaces } from '@oclif/core'
 import type { CommandRun } from '../framework/connected.ts'
 import type { Entity } from '../terminal/cells.ts'

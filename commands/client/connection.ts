@@ -119,7 +119,7 @@ export function getUserName(): string {
   }
 }
 
-/** What a command works with: a profile, or what environment variables name in place of one, which has no name. */
+/** The connection of a command: a profile, or the values of environment variables in place of one, without a name. */
 export interface ChosenProfile {
   readonly name: string | undefined
   readonly profile: Profile

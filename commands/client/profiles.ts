@@ -12,7 +12,7 @@ export interface SignInMethod {
   /** The path of an identity file, whose certificate signs in. */
   readonly identityFile?: string | undefined
   /**
-   * The path of a file with an external JWT. Beside a username or an identity file it is the second factor, which comes with
+   * The path of a file with an external JWT. Together with a username or an identity file it is the second factor, which comes with
    * every request.
    */
   readonly extJwtFile?: string | undefined

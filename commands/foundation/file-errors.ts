@@ -42,7 +42,7 @@ export function describeWriteError(error: unknown, path: string): string {
   return existsSync(directory) ? 'no file can be created in its directory' : 'its directory does not exist'
 }
 
-/** Whose the path is, or the nearest directory above it that this account can see. */
+/** The owner of the path, or of the nearest directory above it that this account can see. */
 function findOwner(path: string): string | undefined {
   for (let at = path; ; at = dirname(at)) {
     const uid = readOwner(at)

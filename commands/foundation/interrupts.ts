@@ -1,4 +1,4 @@
-// What signals do during work that must not stop half-way, or must leave nothing behind.
+// Handles signals during work that must not stop half-way, or must leave nothing behind.
 import { constants } from 'node:os'
 import { EXIT } from './exit-codes.ts'
 

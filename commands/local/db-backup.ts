@@ -166,7 +166,7 @@ async function assertUnlocked(directory: string): Promise<void> {
   }
 }
 
-/** Whose a data directory and a backup are, if these are two networks. */
+/** The networks of a data directory and of a backup, if they differ. */
 async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
   const { readBackupManifest } = await import('../../src/operations/backup/read-backup.ts')
   const { describeOwner, isSameNetwork, readOwner } = await import('../../src/operations/backup/owner.ts')

@@ -1,4 +1,4 @@
-// What routers are told about sessions and of each other, as messages. An announcement to many routers is encoded once.
+// Encodes announcements to routers, about sessions and about other routers. An announcement to many routers is encoded once.
 import { create, toBinary } from '@bufbuild/protobuf'
 import type {
   LinkFault,

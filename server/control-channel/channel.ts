@@ -61,7 +61,7 @@ const EMPTY = Buffer.alloc(0)
 /** Headers that a reply repeats from its request: traces use them. */
 const isReflected = (id: number) => id >= 128 && id <= 255
 
-/** What a reply to a message needs, without the rest of its frame: for requests that wait long for their reply. */
+/** The part of a message that a reply needs, without the rest of its frame: for requests that wait long for their reply. */
 export function toReplyTarget({ sequence, headers }: Message): ReplyTarget {
   const reflected = [...headers].filter(([id]) => isReflected(id))
   return { sequence, headers: new Map(reflected.map(([id, value]) => [id, Buffer.from(value)])) }

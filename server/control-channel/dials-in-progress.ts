@@ -16,7 +16,7 @@ const MAX_BYTES = 64 * 1024 * 1024
 // More than all that a dial may carry.
 const MAX_BYTES_OF_DIAL = 64 * 1024
 
-// What a dial takes beside its message: promises, and the values that are read from it.
+// The memory that a dial takes besides its message: promises, and the values that are read from it.
 const OVERHEAD_BYTES = 8 * 1024
 
 // A router sends as many at a time only if it does not wait for any reply.

@@ -11,7 +11,7 @@ export interface Message {
   readonly body: Buffer
 }
 
-/** As much of a message as a reply to it needs. */
+/** The part of a message that a reply to it needs. */
 export type ReplyTarget = Pick<Message, 'sequence' | 'headers'>
 
 /** The longest headers and body, in bytes, that a reader accepts. */

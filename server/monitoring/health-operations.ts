@@ -1,4 +1,4 @@
-// What probes read: whether the process runs, and whether it can serve requests.
+// The operations of probes: whether the process runs, and whether it can serve requests.
 
 import { anyObject, flag, listOf, requiredObject, text } from '../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../src/foundation/clock.ts'

@@ -1,4 +1,4 @@
-// What the metrics measure of the controller, read when they are asked for. A measurement costs nothing in between.
+// The measurements behind the metrics, which run when the metrics are read. A measurement costs nothing in between.
 
 import type { Controller } from '../../src/controller.ts'
 import { version } from '../../src/foundation/version.ts'

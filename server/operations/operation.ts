@@ -21,7 +21,7 @@ import type { Response } from '../responses/responses.ts'
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * Who may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
+ * The callers that may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
  * `partial`: also a session that still owes a second factor.
  */
 type Access =

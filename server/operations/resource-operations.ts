@@ -55,7 +55,7 @@ export function toPascalCase(name: string): string {
   return name.replace(/(^|-)([a-z])/g, (_, _dash, letter: string) => letter.toUpperCase())
 }
 
-/** What an operation of a resource is made from. */
+/** The parts that an operation of a resource is made from. */
 interface OperationParts {
   readonly resource: AnyResource
   readonly verb: ResourceOperation
@@ -83,7 +83,7 @@ const operationMakers: Readonly<Record<ResourceOperation, (parts: OperationParts
   delete: makeDeleteOperation,
 }
 
-/** What the operations of a resource have in common. @param right the right that its permission names */
+/** The common part of the operations of a resource. @param right the right that its permission names */
 function describeOperation({ resource, verb, overrides, name }: OperationParts, right: string) {
   const { apis = ['management'], grantedTo = 'administrator', forbidden = [] } = overrides
   const permission = `${resource.name}.${right}`

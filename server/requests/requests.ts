@@ -1,4 +1,4 @@
-// What the server knows of a request besides what Fastify does.
+// The state of a request that the server keeps besides that of Fastify.
 import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'

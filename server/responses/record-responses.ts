@@ -156,7 +156,7 @@ export async function fetchPageOfIds(
   return { page: { limit, offset, total: matchingIds.length }, records }
 }
 
-/** Those of the ids whose records match the plan's predicate, in their order. */
+/** Filters ids to those whose records match the plan's predicate, in their order. */
 async function filterMatchingIds(
   controller: Controller,
   context: Context,

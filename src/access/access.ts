@@ -1,4 +1,4 @@
-// Who may reach what: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
+// Access: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
 import { MFA_TIMES } from '../authentication/sessions/live-api-sessions.ts'
 import type { AnyRow } from '../definitions/resources/define.ts'
@@ -64,7 +64,7 @@ export class Access implements DerivedRows {
     return this.#index.listGrantedServices(this.findPolicies(identity))
   }
 
-  /** Those of the policies that grant the service. */
+  /** Filters policies to those that grant the service. */
   filterGranting(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
     return this.#index.filterGrantingService(policies, serviceId)
   }

@@ -11,13 +11,13 @@ import type { PostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { RecordChange } from '../storage/changes.ts'
 
-/** Whose machine it is, and by which API session; without one, what holds for every API session of the identity. */
+/** The identity whose machine is judged, and its API session; without one, the result holds for every API session of the identity. */
 export interface PostureSubject {
   readonly identity: RoleBearer
   readonly apiSessionId?: string | undefined
 }
 
-/** Where decisions read what is known of machines. */
+/** The source from which decisions read the posture of machines. */
 export interface PostureSource {
   /** What the machines of an identity reported; undefined if they reported nothing. */
   findMachine(identityId: string): MachineState | undefined

@@ -1,4 +1,4 @@
-// How the policy index comes to know the records: from rows at the start, then from every change, also tried ones.
+// Updates the policy index: from rows at the start, then from every change, and from changes that are only tried out.
 //
 // Changes are tried out by `withHypothetical`: the index is changed, queried and restored within one turn of the event
 // loop, so that no other request observes it. Sessions are revoked by it inside a transaction, whose group may hold

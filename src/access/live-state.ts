@@ -1,4 +1,4 @@
-// What decides about access beyond records: the sources of live state, which say "unknown" if no subsystem can tell.
+// The sources of live state, by which access is decided besides records. They say "unknown" if no subsystem can tell.
 //
 // Connected routers and the health of terminators come from here, posture from `posture/reported-posture.ts`. Unknown
 // never passes: a session is rejected, and advice reports that it cannot decide.

@@ -1,4 +1,4 @@
-// What policies know an identity by.
+// Finds the role bearer of an identity: its id and role attributes, by which policies select it.
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
 import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import { notFoundError } from '../foundation/errors.ts'

@@ -1,11 +1,11 @@
-// Through whose eyes services are shown: the identity decides permissions, the sign-in what its machine has proved.
+// The viewer of services: the identity decides permissions, and the sign-in decides what its machine has proved.
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
 import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { ReadContext } from '../storage/context.ts'
 import { findRoleBearerOfSession } from './role-bearers.ts'
 
-/** Whose permissions, configuration and posture services are shown with. */
+/** The identity and sign-in whose permissions, configuration and posture services are shown with. */
 export interface Viewer {
   readonly identity: RoleBearer
   readonly isAdmin: boolean

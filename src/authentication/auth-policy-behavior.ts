@@ -1,4 +1,4 @@
-// What an auth policy may say, and that the policy of identities that name none cannot be deleted.
+// The rules of auth policies; the policy of identities that name none cannot be deleted.
 
 import { type authPolicies, DEFAULT_POLICY } from '../definitions/resources/auth-policies.ts'
 import { passwordLength } from '../definitions/resources/authenticators.ts'

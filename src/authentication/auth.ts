@@ -1,4 +1,4 @@
-// What signs identities in and holds their sessions, composed.
+// Composes the parts that sign identities in and hold their sessions.
 import type { Log } from '../foundation/log.ts'
 import type { WatchedClock } from '../foundation/watched-clock.ts'
 import type { Authority } from '../pki/authority.ts'

@@ -47,7 +47,7 @@ import { IdentityBehavior } from './identity-behavior.ts'
 import { ServiceConfigBehavior } from './service-config-behavior.ts'
 import { SessionBehavior } from './session-behavior.ts'
 
-/** What behaviors work with. */
+/** The collaborators of behaviors. */
 export interface BehaviorParts {
   readonly access: Access
   readonly auth: Pick<

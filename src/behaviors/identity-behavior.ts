@@ -22,7 +22,7 @@ import { isElementOf } from '../storage/untyped.ts'
 type Identity = Entity<typeof identities>
 type ByIdentity<V> = ReadonlyMap<string, V>
 
-/** What an identity shows of this moment. */
+/** The computed fields of an identity. */
 type PresentState = Readonly<Record<'disabled' | 'hasEdgeRouterConnection' | 'edgeRouterConnectionStatus', unknown>>
 
 /** All present states: a list renders each object once, however many records it describes. */
@@ -66,7 +66,7 @@ const findIdentitiesWithMfa = prepareQuery((db, ids: string) =>
     .where('isVerified', '=', sql.lit(1)),
 )
 
-/** What the behavior of identities works with. */
+/** The collaborators of the behavior of identities. */
 interface IdentityBehaviorParts {
   readonly apiSessions: ApiSessions
   readonly enrollments: EnrollmentIssuer

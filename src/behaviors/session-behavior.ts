@@ -19,7 +19,7 @@ export interface NewSessionView {
   readonly maker: RoleBearer
 }
 
-/** What the behavior of sessions works with. */
+/** The collaborators of the behavior of sessions. */
 interface SessionBehaviorParts {
   readonly access: Access
   readonly apiSessions: ApiSessions

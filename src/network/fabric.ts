@@ -1,4 +1,4 @@
-// What decides how traffic flows, as the controller holds it.
+// Composes the parts that decide how traffic flows.
 import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
 import type { AuthPolicyCache } from '../authentication/auth-policies.ts'
@@ -42,7 +42,7 @@ export interface Fabric {
   readonly reports: CircuitReports
   readonly dials: Dials
   readonly traces: IdentityTraces
-  /** What of it follows commits, in order. */
+  /** Its projections, in order. */
   readonly projections: readonly Projection[]
   /** Does what is due by the clock. Called once a second. */
   tick(): void

@@ -1,4 +1,4 @@
-// What other parts of the controller show of circuits. It exists before the parts that circuits are created with.
+// The view of circuits for other parts of the controller. It exists before the parts that circuits are created with.
 
 import type { Traffic } from '../access/live-network.ts'
 import type { Clock } from '../foundation/clock.ts'

@@ -1,4 +1,4 @@
-// Issues the certificates that the controller itself stands on: roots, intermediates and the server certificate.
+// Issues the controller's own certificates: roots, intermediates and the server certificate.
 import { createPublicKey, generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
 import type { Instant } from '../foundation/clock.ts'

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 // Some 2,500 certificates with P-256 keys.
 const MAX_CACHE_BYTES = 16 * 1024 * 1024
 
-// OpenSSL keeps the DER beside its own form, which takes some kilobytes: 6,300 bytes for a certificate of 500.
+// OpenSSL keeps the DER besides its own form, which takes some kilobytes: 6,300 bytes for a certificate of 500.
 const PARSED_BYTES = 5_000
 const BYTES_PER_DER_BYTE = 3
 

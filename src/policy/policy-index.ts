@@ -260,7 +260,7 @@ export class PolicyIndex {
     return this.#services.listIds(this.#servicePolicies.collectGrantedSlots(policies))
   }
 
-  /** Those of the policies that grant the service. */
+  /** Filters policies to those that grant the service. */
   filterGrantingService(policies: Iterable<IndexedPolicy>, serviceId: string): IndexedPolicy[] {
     const slot = this.#services.getSlot(serviceId)
     if (slot === undefined) return []

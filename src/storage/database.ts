@@ -50,7 +50,7 @@ interface AuditTable extends SealedFields {
   hash: string
 }
 
-/** Who has fetched the new root while it replaces another one; see `certificates/root-receipts.ts`. */
+/** The receipts of the new root while it replaces another one; see `certificates/root-receipts.ts`. */
 interface RootReceiptTable {
   holderId: string
   /** SHA-256 of the root, lower-case hex. */

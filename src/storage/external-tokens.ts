@@ -1,4 +1,4 @@
-// What the verification of an external JWT results in: what the token proves, or why it is rejected.
+// The result of the verification of an external JWT: what the token proves, or why it is rejected.
 
 import type { Entity } from '../definitions/resources/define.ts'
 import type { externalJwtSigners } from '../definitions/resources/external-jwt-signers.ts'

@@ -1,11 +1,11 @@
-// What a transaction knows beyond memory and rows of other transactions: changes that no projection has followed yet.
+// The changes that a transaction sees besides memory and committed rows: no projection has followed them yet.
 //
 // A transaction finds them as `tx.uncommitted`: the changes of earlier transactions of its group, and its own. Guards
 // judge by them, and changes are tried out on the policy index at most twice for a transaction.
 import type { Change, StateOf } from './changes.ts'
 
 export class UncommittedChanges {
-  /** Those of the transactions before this one that commit together with it. */
+  /** The changes of the transactions before this one that commit together with it. */
   readonly earlier: readonly Change[]
   readonly #own: Change[] = []
 
@@ -13,7 +13,7 @@ export class UncommittedChanges {
     this.earlier = earlier
   }
 
-  /** Those of the transaction itself, so far. */
+  /** The changes of the transaction itself, so far. */
   get own(): readonly Change[] {
     return this.#own
   }

@@ -597,7 +597,7 @@ describe('remedies', () => {
     expect(adding).toHaveLength(1)
   })
 
-  it('are drawn with what they open beside the service', async () => {
+  it('are drawn with what they open besides the service', async () => {
     const { tag, servicePolicy } = pair
     await network.service(`mail-${tag}`, [`web-${tag}`])
     await patch(`/service-policies/${servicePolicy}`, { identityRoles: [`#dialers-${tag}`] })

@@ -1,4 +1,4 @@
-// What clients are told about the posture checks in the way of a service: without a report nothing passes.
+// The posture queries that clients receive with a service: without a report nothing passes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'

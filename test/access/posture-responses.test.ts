@@ -1,4 +1,4 @@
-// What clients report about their machines: which reports are accepted, what each kind of check makes of them, and what the client,
+// Posture responses of clients: which reports are accepted, what each kind of check makes of them, and what the client,
 // an open session and an administrator see before, while and after a check fails.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { advise } from '../../src/access/advice/advise.ts'

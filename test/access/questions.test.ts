@@ -1,4 +1,4 @@
-// Who, what, impact and the advice record: questions of administrators, for the evaluator that also enforces.
+// The questions `who`, `what`, impact and advice of administrators, for the evaluator that also enforces.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'

@@ -1,4 +1,4 @@
-// What signing in leaves in the audit: who came in, who was turned away, and who ended whose session.
+// The audit of sign-ins: accepted ones, refused ones, and ended sessions.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issue, makeAuthority, registerAuthority, type TestCertificate } from '../world/authorities.ts'
 import type { ClientKey } from '../world/certificates.ts'

@@ -99,7 +99,7 @@ describe('an administrator', () => {
         'COULD_NOT_VALIDATE',
         'username',
       ],
-      'with a certificate beside the password': [
+      'with a certificate besides the password': [
         async () => ({ method: 'updb', username: 'jane.doe', password: PASSWORD, certPem: await certificate() }),
         400,
         'COULD_NOT_VALIDATE',
@@ -130,7 +130,7 @@ describe('an administrator', () => {
         'CERTIFICATE_FAILED_VALIDATION',
         'certPem',
       ],
-      'with a username beside the certificate': [
+      'with a username besides the certificate': [
         async () => ({ method: 'cert', certPem: await certificate(), username: 'jane.doe' }),
         400,
         'COULD_NOT_VALIDATE',

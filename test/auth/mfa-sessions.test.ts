@@ -1,4 +1,4 @@
-// What sessions know of the second factor of their identity: whether they owe it, and when they passed it.
+// The second factor of API sessions: whether they owe it, and when they passed it.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
 import { mfaEnrollments } from '../../src/definitions/resources/mfa-enrollments.ts'

@@ -1,4 +1,4 @@
-// Who may set up a second factor: an enrollment that is not verified belongs to the API session that started it.
+// The setup of a second factor: an enrollment that is not verified belongs to the API session that started it.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
@@ -225,7 +225,7 @@ describe('a partial session', () => {
     expect(outcome(await owner.verify((await owner.app()).code(now())))).toBe(200)
   })
 
-  it('sets up TOTP that its policy requires beside a token, with that token in each request', async () => {
+  it('sets up TOTP that its policy requires besides a token, with that token in each request', async () => {
     const issuer = new Issuer()
     const requireExtJwtSigner = await issuer.trustedBy(people)
     const authPolicyId = await people.policy({ requireExtJwtSigner, requireTotp: true })

@@ -582,7 +582,7 @@ describe('wrong codes', () => {
       reason,
       actorId,
     ])
-    // Those of this source and reason may have a record from before.
+    // Refusals of this source and reason may have a record from before.
     for (const record of records) expect(record).toEqual(['mfa-enrollments', 'totp', expect.any(String), person.id])
   })
 })

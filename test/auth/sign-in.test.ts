@@ -1,4 +1,4 @@
-// Who gets in: every method, under every flag of an auth policy, in every state of an identity.
+// Sign-in by every method, under every flag of an auth policy, in every state of an identity.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
 import { flow } from '../../src/authentication/sign-in/flow.ts'

@@ -1,4 +1,4 @@
-// Certificates whose public key is a point beside its curve: wherever one is sent, it is a mistake of the client.
+// Certificates whose public key is a point that is not on its curve: wherever one is sent, it is a mistake of the client.
 import { X509Certificate } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildChain } from '../../src/pki/chains.ts'

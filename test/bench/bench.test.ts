@@ -51,7 +51,7 @@ describe('a run of everything', () => {
     expect(silent).toEqual([])
   })
 
-  it('says of every request what it cost, beside what a bare server takes', () => {
+  it('says of every request what it cost, besides what a bare server takes', () => {
     const requests = report.results.filter((result) => result.kind === 'requests')
 
     expect(requests.length).toBeGreaterThan(10)

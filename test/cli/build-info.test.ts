@@ -1,4 +1,4 @@
-// What a built controller says of its build.
+// The version and build that a built controller reports.
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

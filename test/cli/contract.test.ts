@@ -1,4 +1,4 @@
-// What scripts rely on: for each row of the contract, stdout, stderr and exit code of the real binary without a terminal.
+// The contract for scripts: for each row, stdout, stderr and exit code of the real binary without a terminal.
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-// What a user is told when something fails: the cause, whose file it is, and the command that helps.
+// The messages of failures: the cause, who has to act, and the command that helps.
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'

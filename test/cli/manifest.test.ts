@@ -1,4 +1,4 @@
-// What makes the command line fast: the manifest is current, and nothing heavy is loaded before it is needed.
+// The start of the command line is fast: the manifest is current, and nothing heavy is loaded before it is needed.
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'

@@ -1,4 +1,4 @@
-// What a person sees: the real binary on a terminal of its own.
+// The real binary on a terminal of its own, as a person sees it.
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What several callers do at the same moment: as if they had come one after the other, for every resource.
+// Concurrent requests have the effects of requests one after the other, for every resource.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
@@ -48,7 +48,7 @@ describe.each(having('delete'))('%s', (plural, resource) => {
 })
 
 describe.each(having('patch').filter(([, { fields }]) => 'name' in fields))('%s', (plural, resource) => {
-  it('keep what each of several patches says, as long as they speak of different members', async () => {
+  it('keep what each of several patches says, as long as they change different members', async () => {
     const id = await manage.make(plural, await exampleBody(world, resource, newName(plural)))
     const [name, tags] = [newName(plural), { patched: 'at once' }]
 

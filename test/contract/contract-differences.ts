@@ -16,7 +16,7 @@ export const STILL_TO_COME: Readonly<Record<ContractApi, readonly string[]>> = {
  */
 export const INCOMPLETE: readonly string[] = []
 
-/** Operations that the contract does not know, beside those that are marked as our own. */
+/** Operations that the contract does not know, besides those that are marked as our own. */
 export const BEYOND: readonly string[] = [
   // The documents change settings at this path, the contract at the one with `/effective` only.
   'PUT /controller-settings/{}',
@@ -55,7 +55,7 @@ export const LEFT_OUT: readonly Difference[] = [
     operations: /^POST \/posture-response(-bulk)?$/,
     facts: /^body(\[\])?\.typeId is one of [A-Z_, ]+$/,
     because:
-      'Posture responses: the contract names the types of checks, of which clients report some, and one beside them',
+      'Posture responses: the contract names the types of checks, of which clients report some, and one besides them',
   },
   {
     operations: /^(POST \/enroll(\/\w+)?|GET \/enroll\/jwks)$/,

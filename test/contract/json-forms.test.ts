@@ -1,4 +1,4 @@
-// What OpenZiti's clients are sent for empty sets and values that are not there, and what clients of the documents are sent.
+// Empty sets and absent values, as OpenZiti's clients and clients of the documents receive them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'

@@ -35,6 +35,9 @@ const REFUSED_WORDS: Readonly<Record<string, string>> = {
   'at hand': 'available',
   'told of': 'told about',
   'com(?:es?|ing) about': 'is created, is established',
+  'through (?:the|whose) eyes': 'as the caller sees it',
+  'speaks? of': 'describe, name, concern',
+  '(?:nothing|else|,) beside(?! (?:the|it) )': 'besides',
   '(?<!there )is no(?! longer)': 'is not a',
 }
 
@@ -52,6 +55,22 @@ describe('the language of the code', () => {
     const pattern = new RegExp(`(?<![A-Za-z_])(?:${words})(?![a-z_])`, 'i')
 
     expect(findMatches(pattern)).toEqual([])
+  })
+
+  it('opens no file with a clause that has no subject and verb of its own', () => {
+    const heads = FILES.filter((file) => /^(?:src|server|commands|test)\/.*\.ts$/.test(file)).map(
+      (file) => [file, readFileSync(join(root, file), 'utf8').split('\n', 1)[0] ?? ''] as const,
+    )
+
+    expect(heads.filter(([, head]) => /^\/\/ (?:What|Who|Whose|Whom|That|Those|Through) /.test(head))).toEqual([])
+  })
+
+  it('names in comments what a pronoun stands for, and says of parts what they do', () => {
+    const comment = '(?:\\/\\*\\*|\\/\\/|^ +\\*) '
+    const clauses =
+      'As much of|(?:That|Those) of|Those whose|Who|Whom|Whose|What [^.]* works? with[.,;]|What decides\\.'
+
+    expect(findMatches(new RegExp(`${comment}(?:${clauses})(?![a-z])`))).toEqual([])
   })
 
   it('names limits MAX_ and MIN_', () => {

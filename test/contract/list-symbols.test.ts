@@ -1,4 +1,4 @@
-// What lists can be filtered and sorted by: never more than they show to the caller.
+// The symbols that lists can be filtered and sorted by: never more than they show to the caller.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'

@@ -1,4 +1,4 @@
-// What is true of every operation, whatever it does.
+// Rules that hold for every operation.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildApp, listRoutes } from '../../server/app.ts'
 import type { AnyOperation } from '../../server/operations/operation.ts'

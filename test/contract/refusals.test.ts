@@ -1,4 +1,4 @@
-// What every resource refuses: each rule of each field with its status, code and field, and that nothing of it is written.
+// Refusals of every resource: each rule of each field with its status, code and field, and that nothing of it is written.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'

@@ -1,4 +1,4 @@
-// What is true of every resource: it can be made, read, changed, listed and deleted, over HTTPS and in this process alike.
+// Rules that hold for every resource: it can be made, read, changed, listed and deleted, over HTTPS and in this process alike.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createInProcessTransport } from '../../server/in-process.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'

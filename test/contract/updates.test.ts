@@ -1,4 +1,4 @@
-// What replacing and patching mean for every field of every resource: what they set, what they reset, what they leave.
+// Replacing and patching every field of every resource: what they set, what they reset, what they leave.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'

@@ -1,4 +1,4 @@
-// What load and failures add to the cost of terminators.
+// The cost of terminators, to which load and failures add.
 import { beforeEach, describe, expect, it } from 'vitest'
 import { TerminatorCosts } from '../../src/network/terminators/terminator-costs.ts'
 import { TestClock } from '../world/controller.ts'

@@ -1,4 +1,4 @@
-// What routers are asked about their terminators, and which of their responses count.
+// The validation of terminators: which of them routers are asked about, and which responses count.
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { ConnectedRouter, ConnectedRouters } from '../../src/network/routers/connected-routers.ts'
 import type { TerminatorQuestion } from '../../src/network/routers/router-connection.ts'

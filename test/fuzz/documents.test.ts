@@ -16,7 +16,7 @@ import { type Management, managementOf } from '../world/management.ts'
 import { hasPython, installPackage } from '../world/python.ts'
 
 const PACKAGE = 'schemathesis==4.32.5'
-// How many requests of each operation the fuzzer makes up, beside those that cover the schemas.
+// How many requests of each operation the fuzzer makes up, besides those that cover the schemas.
 const EXAMPLES = process.env.FUZZ_EXAMPLES ?? '20'
 const CHECKS = [
   'not_a_server_error',

@@ -1,4 +1,4 @@
-// Who can read a data directory, who can take it over, and what is refused if that is unclear.
+// The protection of a data directory: which accounts can read it or take it over, and what is refused if that is unclear.
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,

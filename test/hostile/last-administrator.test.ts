@@ -53,7 +53,7 @@ const attempts: Readonly<Record<string, (ask: Ask, person: Person) => Promise<Te
     ask('POST', `/authenticators/${authenticatorId}/re-enroll`, { expiresAt: inAnHour() }),
 }
 
-/** Who tries. */
+/** The callers that try. */
 const callers: Readonly<Record<string, () => Promise<Ask>>> = {
   'another administrator': async () => (method, path, body) => people.ask(method, path, body),
   'the administrator itself': async () => {

@@ -1,4 +1,4 @@
-// What the TLS side agrees to: forward secrecy and authenticated encryption, and protocols that something stands behind.
+// The TLS side of the server: forward secrecy, authenticated encryption, and no protocol that nothing serves.
 import type { ConnectionOptions } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type TestController, testController } from '../world/controller.ts'

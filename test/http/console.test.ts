@@ -1,4 +1,4 @@
-// The console: its files and nothing beside them, with headers that keep other pages and scripts out.
+// The console: its files and nothing besides them, with headers that keep other pages and scripts out.
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

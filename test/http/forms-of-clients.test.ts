@@ -1,4 +1,4 @@
-// What clients and old consoles send that is not quite right, and is served all the same.
+// Requests of clients and old consoles that are not quite right, and are served all the same.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 

@@ -1,4 +1,4 @@
-// What anyone can do to the controller before it knows who they are: a little, and not for long.
+// Limits for clients without a session: they can do little, and not for long.
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect, type TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// What a record lacks for a policy, by which roles it matches, and which policy comes closest.
+// The nearest miss of a record and a policy, and the roles by which a record matches.
 import { describe, expect, it } from 'vitest'
 import { findNearestMiss, isOneSided } from '../../src/policy/nearest-miss.ts'
 import type { IndexedPolicy } from '../../src/policy/policy-table.ts'

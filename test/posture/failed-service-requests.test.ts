@@ -1,4 +1,4 @@
-// What is stored of the sessions that identities were refused: how much of one request, of one identity, and of all together.
+// The stored sessions that identities were refused: how much of one request, of one identity, and of all together.
 import { describe, expect, it } from 'vitest'
 import { type FailedServiceRequest, FailedServiceRequests } from '../../src/policy/posture/failed-service-requests.ts'
 

@@ -187,7 +187,7 @@ async function override() {
   const path = `/identities/${dice.pick(clients).id}/service-configs`
   return manage(dice.pick(['POST', 'POST', 'DELETE']), path, pairs)
 }
-/** What clients, and administrators of identities, do beside changes of records. */
+/** What clients, and administrators of identities, do besides changes of records. */
 async function act() {
   const { id, token } = dice.pick(clients)
   const ask = (method: string, path: string, body?: unknown) =>

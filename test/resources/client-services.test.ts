@@ -1,4 +1,4 @@
-// What clients are shown of services and of the routers that lead to them, and who may change services there.
+// Services and the routers that lead to them, as clients see them, and which clients may change services.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
 import { get } from '../../src/storage/entities/entities.ts'

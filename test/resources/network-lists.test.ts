@@ -1,4 +1,4 @@
-// What administrators look at first: the summary, the role attributes in use, the controllers and their settings.
+// The overview of administrators: the summary, the role attributes in use, the controllers and their settings.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'

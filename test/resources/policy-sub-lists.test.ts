@@ -1,4 +1,4 @@
-// What policies join, seen from every side: identities, services and edge routers, and the policies between them.
+// The sub-lists of policies, from every side: identities, services and edge routers, and the policies between them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'

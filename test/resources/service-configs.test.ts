@@ -45,7 +45,7 @@ describe('the configuration of a service', () => {
     expect(service.config).toEqual({})
   })
 
-  it('is what an identity has in place of it, and beside it', async () => {
+  it('is what an identity has in place of it, and besides it', async () => {
     const [type, other] = [await makeType(), await makeType()]
     const own = await makeConfig(type.id, { port: 1 })
     const [instead, beside] = [await makeConfig(type.id, { port: 9 }), await makeConfig(other.id, { extra: true })]

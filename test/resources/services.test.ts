@@ -113,7 +113,7 @@ describe('services as an identity sees them', () => {
     expect(await manage.get(`/services?filter=${encodeURIComponent(`id = "${id}"`)}`)).toMatchObject([expected])
   })
 
-  it('are shown through the eyes of the caller in the sub-lists of others', async () => {
+  it('are shown as the caller sees them in the sub-lists of others', async () => {
     const type = await makeType()
     const config = await makeConfig(type.id, {})
     const [granted, other] = [await makeService({ configs: [config] }), await makeService({ configs: [config] })]

@@ -1,4 +1,4 @@
-// What edge routers are told about sessions: all of them when a router connects, each change before the client hears of it.
+// Announcements of sessions to edge routers: all of them when a router connects, each change before the client hears of it.
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Message } from '../../server/control-channel/message.ts'

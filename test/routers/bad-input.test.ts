@@ -1,4 +1,4 @@
-// What no router should send: the connection ends or the message is skipped, and no other client notices.
+// Invalid input of routers: the connection ends or the message is skipped, and no other client notices.
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { ContentType } from '../../server/control-channel/content-types.ts'

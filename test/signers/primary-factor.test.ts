@@ -118,7 +118,7 @@ describe('a token of a signer', () => {
     ['an object without a text', { toString: 1 }],
     ['arrays in arrays', nest(1_000)],
     ['numbers and null', [7, null]],
-  ])('may have %s beside its audience', async (_what, value) => {
+  ])('may have %s besides its audience', async (_what, value) => {
     const { externalId } = await makeIdentity()
     const claims = { aud: ['the controller under test', value] }
 

@@ -1,4 +1,4 @@
-// What attackers do: many requests at once for some seconds, and connections that are held open.
+// Attackers: they send many requests at once for some seconds, and hold connections open.
 import { type RequestOptions, request } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { openTls } from '../world/raw-requests.ts'

@@ -1,4 +1,4 @@
-// What happens to a machine: its disk is full, its log takes nothing, files go away, its clock jumps.
+// A failing machine: its disk is full, its log takes nothing, files disappear, its clock jumps.
 import { closeSync, openSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'

@@ -67,7 +67,7 @@ export async function issue(
   return { certificate, keys, kind, pem, keyPem: key.export({ type: 'pkcs8', format: 'pem' }) as string }
 }
 
-/** A certificate as PEM whose key is a point beside its curve, and which the issuer has signed with that. */
+/** A certificate as PEM whose key is a point that is not on its curve, and which the issuer has signed with that. */
 export function withUndecodableKey({ certificate }: TestCertificate, issuer: TestCertificate): string {
   const members = new DerReader(Buffer.from(certificate.rawData)).sequence()
   const [body, algorithm] = [Buffer.from(members.next().bytes), members.next().bytes]

@@ -1,4 +1,4 @@
-// What no test may pass over: server faults, which are error log lines and 5xx responses of controllers in this process and in
+// Server faults, which no test may leave unnoticed: these are error log lines and 5xx responses of controllers in this process and in
 // others, and responses that contradict the documents.
 import type { Log } from '../../src/foundation/log.ts'
 

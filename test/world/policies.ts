@@ -1,8 +1,8 @@
-// The three kinds of policy, and records of each kind that they speak of.
+// The three kinds of policy, and records of each kind that they name.
 import type { Management } from './management.ts'
 import { newName } from './names.ts'
 
-/** A record of each kind that policies speak of, and how it is made. */
+/** A record of each kind that policies name, and how it is made. */
 const records = {
   identities: (roleAttributes: string[]) => ({ type: 'Device', isAdmin: false, roleAttributes }),
   services: (roleAttributes: string[]) => ({ encryptionRequired: true, roleAttributes }),
@@ -17,7 +17,7 @@ export async function makeRecord(manage: Management, kind: Kind, roleAttributes:
   return { name, id: await manage.make(kind, { name, ...records[kind](roleAttributes) }) }
 }
 
-/** By kind of policy: what it needs beside its sides, and which records each side is about. */
+/** By kind of policy: what it needs besides its sides, and which records each side is about. */
 export const kinds = [
   {
     plural: 'service-policies',

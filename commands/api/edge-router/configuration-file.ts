@@ -1,4 +1,4 @@
-// What `controller edge-router create` does besides its operation: writes a configuration for the router, and its token beside it.
+// Extends `controller edge-router create`: it writes a configuration for the router, and the token beside it.
 import { isIP } from 'node:net'
 import { Flags, type Interfaces } from '@oclif/core'
 import { ConfigError, readHostAndPort, splitAddress } from '../../../src/settings/setting-types.ts'

@@ -1,4 +1,4 @@
-// What the handlers of routers' messages have in common: the router that they serve, bodies, limits, and refusals.
+// The common part of the handlers of routers' messages: the router that they serve, bodies, limits, and refusals.
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
 import type { Controller } from '../../../src/controller.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'

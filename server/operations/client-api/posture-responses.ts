@@ -1,4 +1,4 @@
-// What clients report about their machines.
+// The operations by which clients report about their machines.
 import { acceptPostureResponses } from '../../../src/access/posture/accept-posture-responses.ts'
 import { acceptedResponses, postureResponseTypes } from '../../../src/definitions/resources/posture-responses.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'

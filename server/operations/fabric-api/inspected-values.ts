@@ -1,4 +1,4 @@
-// What the controller can be asked about itself while it runs, for tools of operators: by the names that they know.
+// The values of the running controller that tools of operators can inspect, by the names that these tools use.
 import type { Controller } from '../../../src/controller.ts'
 import type { Awaitable } from '../../../src/foundation/awaitable.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'

@@ -10,7 +10,7 @@ import { makeChangeOperations, type Values } from './change-operations.ts'
 import { routerShape } from './shapes.ts'
 
 const { name, cost, noTraversal, disabled } = routers.fields
-/** What a replacement falls back by: the other members of a router are none of the fabric's. */
+/** The members that a replacement resets: the fabric API does not show the other members of a router. */
 const fields = { name, cost, noTraversal, disabled, tags: f.tags() }
 
 // A router names itself by the common name of its certificate. Other characters have meanings in paths, filters and policies.

@@ -7,7 +7,7 @@ import { makeChangeOperations } from './change-operations.ts'
 import { serviceShape } from './shapes.ts'
 
 const { name, terminatorStrategy, maxIdleTimeMillis } = services.fields
-/** What a replacement falls back by: the other members of a service are none of the fabric's. */
+/** The members that a replacement resets: the fabric API does not show the other members of a service. */
 const fields = { name, terminatorStrategy, maxIdleTimeMillis, tags: f.tags() }
 
 export const serviceChangeOperations: readonly AnyOperation[] = makeChangeOperations({

@@ -1,4 +1,4 @@
-// What the records of the fabric API look like: the members that tools of operators read, by the names that they know.
+// The shapes of the records of the fabric API: the members that tools of operators read.
 import { defineResource } from '../../../src/definitions/resources/define.ts'
 import { precedences } from '../../../src/definitions/resources/identities.ts'
 import { STATIC_COST } from '../../../src/definitions/resources/link-settings.ts'

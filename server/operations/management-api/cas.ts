@@ -1,4 +1,4 @@
-// What administrators do with certificate authorities beyond creating and changing them.
+// The operations on certificate authorities besides creating and changing them.
 import { verifyAuthority } from '../../../src/authentication/authorities/verify-authority.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import { ENROLLER_AUDIENCE } from '../../requests/dialects.ts'

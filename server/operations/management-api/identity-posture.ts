@@ -1,4 +1,4 @@
-// What the machines of an identity reported of themselves, and what it was refused because of that.
+// Shows the posture that the machines of an identity reported, and the sessions that it was refused because of it.
 
 import { identities, sdkInfoSchema } from '../../../src/definitions/resources/identities.ts'
 import {
@@ -58,7 +58,7 @@ const failure = requiredObject({
   ),
 })
 
-/** What a machine that has reported nothing has no value of. */
+/** The members that have no value while a machine has reported nothing. */
 const reportedText: JsonSchema = { ...text, nullable: true }
 const reportedTime: JsonSchema = { ...time, nullable: true }
 
@@ -121,7 +121,7 @@ export const identityPostureOperations: readonly AnyOperation[] = [
   }),
 ]
 
-/** What there is to say of what was not reported. */
+/** The members that every kind of posture has while it is not reported. */
 const NO_RESPONSE = { lastUpdatedAt: null, postureCheckId: '', timedOut: false } as const
 
 function renderResponse(response: StoredResponse | undefined) {

@@ -1,4 +1,4 @@
-// What is known of the machines of an identity, for people: what was reported and when, and which posture checks pass, and why not.
+// An overview of the machines of an identity, for people: what was reported and when, and which posture checks pass or fail, with the reason.
 
 import { postureChecks } from '../../definitions/resources/posture-checks.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
@@ -25,7 +25,7 @@ export interface CheckedPosture extends NamedRecord, PostureComparison {
 /** Something that a machine reported. */
 interface ReportedState {
   readonly at: string
-  /** What it is about, such as `operating system`. */
+  /** The subject of the check, such as `operating system`. */
   readonly subject: string
   readonly value: string
 }

@@ -1,4 +1,4 @@
-// What an identity lacks to present the second factors of an auth policy.
+// Finds which second factors of an auth policy an identity cannot present yet.
 import type { AuthPolicy } from '../../authentication/auth-policies.ts'
 import type { AdviceQuestion } from './subject.ts'
 

@@ -14,7 +14,7 @@ export interface Way {
   readonly signerId?: string
   /** Whether the identity must enroll before it has it. */
   readonly isToCome?: boolean
-  /** Why it is worth nothing, where that is so. */
+  /** Why it cannot be used; undefined if it can. */
   readonly flaw?: string
 }
 

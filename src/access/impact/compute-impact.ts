@@ -1,4 +1,4 @@
-// What a deletion or a change takes away and gives, before it is made: by the evaluator that will decide afterwards.
+// Predicts which access a deletion or a change takes away and gives: by the evaluator that decides after the change.
 import { setImmediate } from 'node:timers/promises'
 import type { RecordChange } from '../../storage/changes.ts'
 import type { Context } from '../../storage/context.ts'

@@ -1,4 +1,4 @@
-// What an identity reaches: the services that it may dial and bind, and the edge routers over which they are reached.
+// The reach of an identity: the services that it may dial and bind, and the edge routers over which it reaches them.
 import { Bitset } from '../../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
@@ -102,7 +102,7 @@ export function groupServicesByRouters(access: Access, changes: readonly RecordC
   }))
 }
 
-/** Those of the services that an identity reached over an edge router before the changes, and over none after them. */
+/** Filters services to those that an identity reached over an edge router before the changes, and over none after them. */
 export function findCutOff(
   services: Bitset,
   identityRoutersBefore: Bitset,

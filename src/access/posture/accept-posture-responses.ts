@@ -14,7 +14,7 @@ import type { CheckFinding, PostureSubject } from '../decision.ts'
 import { findRoleBearerOfSession } from '../role-bearers.ts'
 import type { ReportedPosture } from './reported-posture.ts'
 
-/** What responses are accepted with. */
+/** The parts that accept responses. */
 export interface PostureResponseParts {
   readonly access: Access
   readonly entities: EntityStore

@@ -1,4 +1,4 @@
-// What is known of machines: what they reported, while their identity has an API session, and the MFA of sessions.
+// The posture of machines: what they reported, while their identity has an API session, and the MFA of sessions.
 //
 // Operating system, domain, addresses and processes belong to the identity (`machine_states`). They are removed when its
 // last API session ends, because every client reports them again after it has signed in. When MFA was passed, and when the

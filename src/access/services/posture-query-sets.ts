@@ -1,4 +1,4 @@
-// What stands between an identity and a service: for each policy that grants it, the posture checks and whether they pass.
+// The posture queries of a service for an identity: for each policy that grants it, the posture checks and whether they pass.
 
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyRow } from '../../definitions/resources/define.ts'

@@ -15,7 +15,7 @@ import { ServiceRights } from './service-rights.ts'
 
 type Service = Entity<typeof services>
 
-/** How services are shown; without it through the eyes of the caller, and without configuration. */
+/** How services are shown; without it as the caller sees them, and without configuration. */
 export interface ServiceView {
   readonly viewer: Viewer
   /** Ids of config types; `all` among them stands for every one. */
@@ -29,7 +29,7 @@ interface ConfigMember {
   readonly member: string
 }
 
-/** What the behavior of services works with. */
+/** The collaborators of the behavior of services. */
 interface ServiceBehaviorParts {
   readonly access: Access
   readonly apiSessions: ApiSessions
@@ -136,7 +136,7 @@ async function loadOverrides(
   return configIdsByService
 }
 
-/** Those of the configs that are of these config types. */
+/** Filters configs to those of these config types. */
 async function loadConfigMembers(
   { db }: ReadContext,
   ids: ReadonlySet<string>,

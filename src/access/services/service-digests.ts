@@ -1,4 +1,4 @@
-// What an API session is shown of its services, as a digest: while it stays the same, so does the list.
+// Digests of what API sessions are shown of their services: while a digest stays the same, so does the list.
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { configTypes } from '../../definitions/resources/config-types.ts'

@@ -1,4 +1,4 @@
-// What an identity may do with a service, and the posture queries in the way, as records show it.
+// The permissions of an identity on a service, and its posture queries, as records show them.
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import type { RawJson } from '../../storage/records/raw-json.ts'
 import { makePassingQuerySet, type PostureQuerySets } from './posture-query-sets.ts'

@@ -28,7 +28,7 @@ export interface SessionParts {
   readonly sessionIds: SessionIds
 }
 
-/** Who asks. */
+/** The caller that asks for a session. */
 export interface SessionOwner {
   readonly identity: RoleBearer
   readonly isAdmin: boolean

@@ -7,7 +7,7 @@ import type { RecordCache } from '../../storage/records/record-cache.ts'
 // About 3 MiB.
 const MAX_SESSIONS = 10_000
 
-/** What no two sessions have in common. It never changes. */
+/** The members that together identify a session, and never change. */
 interface SessionKey {
   readonly apiSessionId: string
   readonly serviceId: string

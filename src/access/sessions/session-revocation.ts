@@ -37,7 +37,7 @@ interface Reading {
   readonly db: WriteContext['db']
 }
 
-/** What decides whether sessions live, and when they have to be judged again. */
+/** The parts that decide whether a session may live, and until when. */
 export interface RevocationParts {
   readonly access: Access
   readonly deadlines: PostureDeadlines

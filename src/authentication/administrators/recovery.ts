@@ -15,7 +15,7 @@ import { endBootstrapTokens } from './bootstrap-tokens.ts'
 
 const RECOVERY_POLICY = 'Administrator recovery'
 
-/** What recovery works with. */
+/** The parts that recover an administrator. */
 export interface RecoveryParts {
   readonly entities: EntityStore
   readonly auth: {

@@ -11,7 +11,7 @@ import { readAuthorityCertificate, toNameKey } from './authority-certificates.ts
 import { requireConsistentClaim } from './external-id-claim.ts'
 import type { CertificateAuthority } from './registered-authority.ts'
 
-/** What the behavior of authorities works with. */
+/** The collaborators of the behavior of authorities. */
 interface CertificateAuthorityBehaviorParts {
   readonly clientTrust: ClientTrustStore
 }

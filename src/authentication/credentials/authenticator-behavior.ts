@@ -50,7 +50,7 @@ export function toCertificateFields(certificate: EncodedCertificate): Certificat
   }
 }
 
-/** What the behavior of authenticators works with. */
+/** The collaborators of the behavior of authenticators. */
 interface AuthenticatorBehaviorParts {
   readonly apiSessions: ApiSessions
   readonly passwords: Passwords

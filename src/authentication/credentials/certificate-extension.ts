@@ -22,7 +22,7 @@ import { type Authenticator, toCertificateFields } from './authenticator-behavio
 // Each entry holds two certificates, and the audit holds all of them.
 const MAX_LOG_ENTRIES = 5
 
-/** What certificates are extended with. */
+/** The parts that extend certificates. */
 interface ExtendCertificateParts {
   readonly entities: EntityStore
   readonly authority: Authority

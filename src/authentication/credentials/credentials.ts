@@ -26,7 +26,7 @@ export const listAuthenticatorIds = prepareQuery((db, identityId: string, method
   db.selectFrom('authenticators').select('id').where('identityId', '=', identityId).where('method', '=', method),
 )
 
-/** As much of an identity as a sign-in needs. */
+/** The members of an identity that a sign-in needs. */
 export interface SignInIdentity extends ApiSessionIdentity, DisabledState {}
 
 const selectIdentity = prepareQuery((db, id: string) =>

@@ -18,7 +18,7 @@ import type { PresentedIssuers } from '../sign-in/presented-issuers.ts'
 import { findFreeName, formatIdentityName } from './identity-names.ts'
 import { consumeEnrollment, type OutstandingEnrollment, requireIdentity } from './outstanding-enrollments.ts'
 
-/** What such an enrollment works with. */
+/** The parts that enroll a client by an authority. */
 interface AuthorityEnrollmentParts {
   readonly entities: EntityStore
   readonly auth: { readonly clientTrust: ClientTrustStore; readonly presentedIssuers: PresentedIssuers }

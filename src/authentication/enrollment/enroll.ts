@@ -41,7 +41,7 @@ export interface EnrollmentRequest {
 /** The members of `data` in the response. */
 export type EnrollmentResult = Readonly<Record<string, string>>
 
-/** What enrolling works with. */
+/** The parts that enroll a client. */
 export interface EnrollmentParts extends RecoveryParts {
   readonly authority: Authority
   readonly auth: RecoveryParts['auth'] & {

@@ -1,4 +1,4 @@
-// What holds for every enrollment: an identity has one of a method outstanding, it ends in the future, and has its JWT.
+// The rules of enrollments: an identity has one of a method outstanding, it ends in the future, and has its JWT.
 
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import type { EnrollmentMethod, enrollments } from '../../definitions/resources/enrollments.ts'

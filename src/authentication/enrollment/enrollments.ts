@@ -1,4 +1,4 @@
-// One-time ways in: making the token that a client enrolls with, and the JWTs that carry it.
+// Issues enrollments: the token that a client enrolls with, and the JWTs that carry it.
 import { LRUCache } from 'lru-cache'
 import { cas } from '../../definitions/resources/cas.ts'
 import type { Entity } from '../../definitions/resources/define.ts'

@@ -15,7 +15,7 @@ export interface Signer {
 
 export interface EnrollmentClaims {
   readonly method: string
-  /** Whom the enrollment is for. */
+  /** The id of the identity or router that the enrollment is for. */
   readonly subject: string
   readonly token: string
   readonly expiresAt: Instant

@@ -1,4 +1,4 @@
-// How a client checks a controller before it trusts it: the keys that sign enrollment JWTs, and a challenge to prove one.
+// The keys that sign enrollment JWTs, and a challenge to prove one: by them a client checks a controller before it trusts it.
 import { createPublicKey, sign } from 'node:crypto'
 import type { JWK } from 'jose'
 import { invalidError } from '../../foundation/errors.ts'

@@ -8,7 +8,7 @@ import type { ApiSessions } from '../sessions/api-sessions.ts'
 import type { FailedSignInParts } from '../sign-in/failed-sign-ins.ts'
 import type { MfaEnrollment, MfaOwner, MfaSecrets } from './mfa-secrets.ts'
 
-/** What second factors are stored and checked with. */
+/** The parts that store and check second factors. */
 export interface MfaParts extends FailedSignInParts {
   readonly auth: FailedSignInParts['auth'] & {
     readonly apiSessions: ApiSessions
@@ -16,7 +16,7 @@ export interface MfaParts extends FailedSignInParts {
   }
 }
 
-/** What removing a second factor works with. */
+/** The parts that remove a second factor. */
 export interface MfaRemovalParts {
   readonly entities: EntityStore
   readonly auth: { readonly apiSessions: ApiSessions }

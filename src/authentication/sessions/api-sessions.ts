@@ -76,7 +76,7 @@ const BATCH = 250
 // How many service sessions one transaction deletes, if they may end in several transactions.
 const MAX_SERVICE_SESSIONS = 2_000
 
-/** What sessions are stored with, and their limits. */
+/** The parts that store sessions, and their limits. */
 interface ApiSessionsParts {
   readonly entities: EntityStore
   readonly tokens: ApiSessionTokens

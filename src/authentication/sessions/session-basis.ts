@@ -1,4 +1,4 @@
-// What API sessions rest on (the method, the signer with its key, and the authority that they began by), and which ones a change revokes.
+// The basis of API sessions (the method, the signer with its key, and the authority that they began by), and which ones a change revokes.
 import { isDeepStrictEqual } from 'node:util'
 import type { RecordChange, RecordOf } from '../../storage/changes.ts'
 import { describeRules, type SignerRecord } from '../../storage/external-tokens.ts'
@@ -8,7 +8,7 @@ import { readKeys } from '../signers/signers.ts'
 
 type Authority = RecordOf<'cas'>
 
-/** What a session rests on. */
+/** The basis of a session: it is revoked if a change takes part of it away. */
 export interface SessionBasis {
   /** How its identity signed in; null for the session of a router. */
   readonly method: Method | null
@@ -27,7 +27,7 @@ export type RevokedSessions =
   | { readonly signerId: string; readonly exceptKeys?: readonly string[] }
   /** Those that began by certificates of an authority: all of them, or only those whose identity a claim named. */
   | { readonly caId: string; readonly isByClaim?: true }
-  /** Those of identities with an auth policy that began by a method, except by tokens of these signers. */
+  /** The sessions of identities with an auth policy that began by a method, except by tokens of these signers. */
   | { readonly authPolicyId: string; readonly method: Method; readonly exceptSigners?: readonly string[] }
 
 /** The basis of a session, from the columns of its row. */
@@ -67,7 +67,7 @@ export function listRevoked(change: RecordChange): readonly RevokedSessions[] {
   }
 }
 
-/** Those whose method, or whose signer, the policy allowed before. */
+/** The sessions whose method, or whose signer, the policy allowed before. */
 function listForbidden(before: AuthPolicy, after: AuthPolicy): RevokedSessions[] {
   const { id: authPolicyId } = after
   const lostMethods = methods.filter((method) => isMethodAllowed(before, method) && !isMethodAllowed(after, method))
@@ -81,7 +81,7 @@ function listForbidden(before: AuthPolicy, after: AuthPolicy): RevokedSessions[]
   ]
 }
 
-/** Those of an authority that is closed to sign-ins, or whose certificates name identities otherwise now. */
+/** The sessions of an authority that is closed to sign-ins, or whose certificates name identities otherwise now. */
 function listUnvouched(before: Authority, after: Authority): RevokedSessions[] {
   const { id: caId } = before
   if (before.isAuthEnabled && !after.isAuthEnabled) return [{ caId }]
@@ -89,7 +89,7 @@ function listUnvouched(before: Authority, after: Authority): RevokedSessions[] {
   return isSameClaim ? [] : [{ caId, isByClaim: true }]
 }
 
-/** Those of a signer that is gone or disabled, that judges tokens by other rules now, or that does not have the key any more. */
+/** The sessions of a signer that is gone or disabled, that judges tokens by other rules now, or that does not have the key any more. */
 function listUnproven(before: SignerRecord, after: SignerRecord | undefined): RevokedSessions[] {
   const { id: signerId } = before
   if (!after || (before.enabled && !after.enabled) || describeRules(before) !== describeRules(after))

@@ -33,14 +33,14 @@ interface RefusedSignIn {
   readonly message: string
 }
 
-/** What refused sign-ins are recorded and counted with. */
+/** The parts that record and count refused sign-ins. */
 export interface FailedSignInParts {
   readonly contexts: Contexts
   readonly entities: EntityStore
   readonly auth: { readonly policies: AuthPolicyCache; readonly failedSignIns: FailedSignInRecorder }
 }
 
-/** As much of a sign-in as its record tells. */
+/** The members of a sign-in that its audit record contains. */
 interface RefusedAttempt {
   readonly context: Context
   readonly method: Method

@@ -1,5 +1,5 @@
-// What clients presented besides their own certificates: cached, because reading it from a connection costs as much as everything
-// else that a sign-in does, and completed if a connection does not give all of it.
+// Caches the certificates that clients presented besides their own, because reading it from a connection costs as much as everything
+// else that a sign-in does, and completes them if a connection does not give all of them.
 //
 // The issuers of a client are judged again at each sign-in, and used only if OpenSSL has verified again that the client
 // presents an issuer of its certificate.

@@ -1,4 +1,4 @@
-// The second factors that a session still owes. Computed for every request and never cached.
+// The second factors that a session still owes. They are computed for every request and never cached.
 //
 // A second factor by token belongs to a request: its caller holds the tokens that were verified for it. Whether they are
 // still valid is decided again after the body has arrived, and in the transaction.

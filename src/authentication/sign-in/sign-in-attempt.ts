@@ -30,7 +30,7 @@ export interface Credentials {
 /** A step of the flow. It stores what it found, or throws: an `AuthenticationError`, or an error that the client caused. */
 export type Step = (attempt: SignInAttempt) => void | Promise<void>
 
-/** What signing in works with. */
+/** The parts that sign identities in. */
 export interface SignInParts extends FailedSignInParts {
   readonly auth: FailedSignInParts['auth'] & {
     readonly apiSessions: ApiSessions

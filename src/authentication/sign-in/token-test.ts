@@ -1,4 +1,4 @@
-// What a token of an external signer would be accepted for: every check of a sign-in by it, with what decides each.
+// Tests which sign-in a token of an external signer would be accepted for: every check, with the value that decides it.
 
 import type { Entity } from '../../definitions/resources/define.ts'
 import { identities } from '../../definitions/resources/identities.ts'

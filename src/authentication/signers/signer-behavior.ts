@@ -1,4 +1,4 @@
-// What a signer must be: one source of keys that can be used.
+// The rules of signers: each has one source of keys that can be used.
 import { X509Certificate } from 'node:crypto'
 import type { OutboundClient } from '../../client/outbound-client.ts'
 import type { ComputedInput } from '../../definitions/resources/define.ts'

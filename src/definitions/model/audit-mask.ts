@@ -1,4 +1,4 @@
-// What the audit must not show: secret members of records become `***`, at any depth, before anything is written.
+// Masks secrets in the audit: secret members of records become `***`, at any depth, before anything is written.
 import type { AnyResource } from '../resources/define.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
 

@@ -1,4 +1,4 @@
-// What follows from the definition of a resource, compiled once: columns, references, filter symbols, masks, render plans, bodies.
+// A resource compiled once from its definition: columns, references, filter symbols, masks, render plans, bodies.
 import type { AnyResource } from '../resources/define.ts'
 import type { JsonSchema } from '../schema/json-schema.ts'
 import { type AuditMask, compileAuditMask } from './audit-mask.ts'

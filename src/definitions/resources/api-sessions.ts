@@ -1,4 +1,4 @@
-// Who is signed in: one record a sign-in, found by the hash of its token.
+// API sessions: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
 import { listOf, orNull, requiredObject, text, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'

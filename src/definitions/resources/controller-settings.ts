@@ -1,4 +1,4 @@
-// What controllers are told: settings for all of them, and for single ones what differs.
+// Settings that controllers receive: for all of them, and for single ones those that differ.
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 

@@ -1,4 +1,4 @@
-// What a resource is: one value from which types, storage, validation, routes, permissions, filters, CLI and audit follow.
+// The form of a definition: one value from which types, storage, validation, routes, permissions, filters, CLI and audit follow.
 import type { AnyField, CreateInput, Fields, StoredValues, Values } from '../schema/fields.ts'
 import { f } from '../schema/fields.ts'
 import type { JsonSchema } from '../schema/json-schema.ts'

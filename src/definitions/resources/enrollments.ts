@@ -10,7 +10,7 @@ const ofMethod = {
   access: 'create',
   summary:
     'ott: for a certificate of this controller. ottca: with a certificate of another authority. updb: for a password.',
-  // Those of routers, which are made along with the router.
+  // Methods of routers, whose enrollments are made along with the router.
   systemChoices: ['erott', 'trott'],
 } as const
 const ofRouter = { access: 'read', nullable: true, unique: true, omitNull: true, onDelete: 'cascade' } as const

@@ -1,4 +1,4 @@
-// Who takes part in the network: people, devices, programs and routers, and the administrators among them.
+// Identities: people, devices, programs and routers that take part in the network, and the administrators among them.
 import { f } from '../schema/fields.ts'
 import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
@@ -80,7 +80,7 @@ export const identities = defineResource({
       keysOf: 'services',
       summary: 'By the id of a service: the precedence of hosting it here.',
     }),
-    // The services that the two maps speak of, so that those that are deleted can be taken out of them.
+    // The services that the two maps name, so that those that are deleted can be taken out of them.
     hostedServices: f.references('services', {
       access: 'internal',
       input: 'serviceHostingCosts',

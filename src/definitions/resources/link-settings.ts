@@ -1,4 +1,4 @@
-// What administrators set for links. The links themselves are reported by routers, and only in memory.
+// The settings that administrators make for links. The links themselves are reported by routers, and only in memory.
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 

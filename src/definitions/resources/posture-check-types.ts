@@ -1,4 +1,4 @@
-// What posture checks can look at, and on which operating systems.
+// The types of posture checks, and the operating systems that each applies to.
 import { f } from '../schema/fields.ts'
 import { listOf, requiredObject, text, typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'

@@ -1,4 +1,4 @@
-// What a machine must prove about itself before a service policy lets its identity dial or bind.
+// Posture checks: conditions that a machine must meet before a service policy lets its identity dial or bind.
 import { type Fields, f, type Objection, toSortedSet } from '../schema/fields.ts'
 import { isHexadecimal, toHexDigits } from '../schema/hexadecimal.ts'
 import { EMPTY_OR_NULL } from '../schema/json-forms.ts'

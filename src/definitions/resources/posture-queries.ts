@@ -1,4 +1,4 @@
-// What a service tells those who reach it of the posture checks in their way: for each policy, what it asks and whether it passes.
+// Posture queries: for each policy of a service, the posture checks that it demands and whether they pass.
 import { flag, links, listOf, orNull, requiredObject, text, time, whole } from '../schema/json-schema.ts'
 import { operatingSystemTypes, postureChecks } from './posture-checks.ts'
 

@@ -1,4 +1,4 @@
-// What clients report about their machines: the bodies of posture responses, by their type.
+// Posture responses: the bodies in which clients report about their machines, by their type.
 import { type Fields, f } from '../schema/fields.ts'
 import { toHexDigits } from '../schema/hexadecimal.ts'
 import { listOf, requiredObject, text, typed, whole } from '../schema/json-schema.ts'

@@ -1,4 +1,4 @@
-// That one identity gets a config for a service in place of the service's own of the same type, or besides them.
+// The configs that one identity gets for a service: in place of the service's own of the same type, or besides them.
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 

@@ -1,4 +1,4 @@
-// What the network offers: a name that clients dial and hosts bind, under the policies that admit them.
+// Services: names that clients dial and hosts bind, under the policies that admit them.
 import { f } from '../schema/fields.ts'
 import { listOf } from '../schema/json-schema.ts'
 import { DURATION_MS } from '../schema/ranges.ts'

@@ -1,4 +1,4 @@
-// What a client dials or hosts a service with: one record for each sign-in, service and type.
+// Sessions, with which a client dials or hosts a service: one record for each sign-in, service and type.
 import { f } from '../schema/fields.ts'
 import { entityReference, flag, listOf, orNull, requiredObject, text, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'

@@ -9,7 +9,7 @@ export type Stored = string | number | null
 type FilterType = 'string' | 'integer' | 'boolean' | 'date' | 'tags'
 
 /**
- * Who sets a field, and who sees it.
+ * The actors that set a field and see it.
  * `write`: clients set it, on create, replace and patch. `create`: clients set it on create; updates accept and ignore it.
  * `read`: the controller sets it and shows it. `internal`: the controller sets it and never shows it.
  */
@@ -76,7 +76,7 @@ export interface Field<V = unknown, S extends Stored = Stored, O extends FieldOp
   readonly [STORED]?: S
 }
 
-/** What all fields of a kind share. `encode`, `decode` and `toJson` never receive null. */
+/** The common part of all fields of a kind. `encode`, `decode` and `toJson` never receive null. */
 export interface Kind {
   readonly name: 'text' | 'integer' | 'boolean' | 'time' | 'json' | 'object' | 'set' | 'reference'
   readonly column: 'text' | 'integer'

@@ -28,7 +28,7 @@ export interface CircuitRequest {
   readonly peerData: PeerData
 }
 
-/** As much of a service as its circuits need. */
+/** The members of a service that its circuits need. */
 export interface DialedService {
   readonly id: string
   readonly terminatorStrategy: TerminatorStrategy

@@ -1,4 +1,4 @@
-// What routers report of circuits: results of routes, faults, and that circuits carry no data.
+// Follows the reports of routers about circuits: results of routes, faults, and circuits that carry no data.
 import { setImmediate } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import type { Clock } from '../../foundation/clock.ts'

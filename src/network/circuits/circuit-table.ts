@@ -33,7 +33,7 @@ export interface Circuit {
   readonly idleSince: Instant | undefined
 }
 
-/** What circuits are selected by; all that is given must match. */
+/** The properties that circuits are selected by; all that are given must match. */
 export interface CircuitFilter {
   readonly serviceId?: string
   readonly clientId?: string
@@ -108,7 +108,7 @@ export class CircuitTable {
   }
 }
 
-/** What the indexes find a circuit by. */
+/** The keys by which the indexes find a circuit. */
 function listKeys({ serviceId, clientId, sessionId, path }: Circuit): [keyof CircuitFilter, string][] {
   return [
     ['serviceId', serviceId],

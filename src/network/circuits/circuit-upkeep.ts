@@ -1,4 +1,4 @@
-// Ends or moves the circuits that lose their ground: a service, a session, a router or a link.
+// Ends or moves the circuits that lose what they depend on: a service, a session, a router or a link.
 //
 // The lost connection of a router is not the loss of its circuits: they move or end if a link fails at its other end, if
 // the router returns as another process (its messages are numbered from 1 again), or after a minute.

@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache'
 import type { Instant } from '../../foundation/clock.ts'
 import type { EarlierCircuitId } from './circuit-ids.ts'
 
-/** As much of such a circuit as its routers report, which they do only while it is idle. */
+/** The part of such a circuit that its routers report, which they do only while it is idle. */
 export interface InheritedCircuit {
   readonly id: string
   /** The routers that reported it. */

@@ -1,4 +1,4 @@
-// What each router of a path has to do for a circuit: where data that comes from one side goes.
+// Plans the routes of a circuit: where each router of the path sends data that comes from one side.
 
 import type { Path } from '../links/path.ts'
 import type { Forward } from '../routers/router-connection.ts'

@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts'
 import type { PeerData, RouteFailure, RouteResult } from '../routers/router-connection.ts'
 
-/** What came of the routes of one circuit. */
+/** The outcome of the routes of one circuit. */
 export type RouteOutcome =
   | {
       readonly isSuccess: true

@@ -1,4 +1,4 @@
-// What paths cost at each router, as its record says.
+// The costs of paths at each router, as its record says.
 import type { Kysely } from 'kysely'
 import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'

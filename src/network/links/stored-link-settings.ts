@@ -1,4 +1,4 @@
-// What administrators set for links: stored, and in memory for the links that routers report.
+// The settings of links: stored, and in memory for the links that routers report.
 //
 // They belong to the ends of a link (both routers, protocol and address), because its id changes when the dialing router
 // starts again. Links and their latencies are in memory only, and routers report them again after a restart.

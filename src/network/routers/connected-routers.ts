@@ -13,7 +13,7 @@ export class RouterRejectedError extends Error {
   override readonly name = 'RouterRejectedError'
 }
 
-/** As much of a router's record as decides whether it may be connected. */
+/** The members of a router's record that decide whether it may be connected. */
 export interface Admission {
   readonly isEdge: boolean
   readonly disabled: boolean
@@ -38,7 +38,7 @@ export class ConnectedRouter {
   /** By the monotonic clock. */
   readonly connectedAt: number
   syncStatus: SyncStatus = 'SYNC_NEW'
-  /** That of the certificate which it received over this connection, and with which it connects the next time. */
+  /** The fingerprint of the certificate which it received over this connection, and with which it connects the next time. */
   renewedFingerprint: string | undefined
   /** Whether its record was deleted while it was connected. */
   isDeleted = false
@@ -61,7 +61,7 @@ export class ConnectedRouter {
     this.#edge = edge
   }
 
-  /** Those of the certificates that it can prove itself with. */
+  /** The fingerprints of the certificates that it can prove itself with. */
   listFingerprints(): string[] {
     const { hello, renewedFingerprint } = this
     return renewedFingerprint === undefined ? [hello.fingerprint] : [hello.fingerprint, renewedFingerprint]
@@ -77,7 +77,7 @@ export class ConnectedRouter {
   }
 }
 
-/** What follows which routers are connected. */
+/** An observer of which routers are connected. */
 export interface RouterObserver {
   /** Runs once the router is listed as connected; its first messages come later. */
   routerConnected(router: ConnectedRouter): void

@@ -16,7 +16,7 @@ import type { RouterProvisioner } from './router-provisioner.ts'
 /** What clients are told about the software of a router that is not connected. */
 const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
 
-/** What the behaviors of routers work with. */
+/** The collaborators of the behaviors of routers. */
 interface RouterBehaviorParts {
   readonly provisioner: RouterProvisioner
   readonly enrollments: EnrollmentIssuer

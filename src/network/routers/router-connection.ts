@@ -1,4 +1,4 @@
-// What passes between the controller and a connected router, without its form on the wire.
+// The interface of the connection to a router, without its form on the wire.
 import type { VersionInfo } from '../../access/live-network.ts'
 
 /** An address at which a router accepts links of other routers. */
@@ -56,7 +56,7 @@ export type SessionAnnouncement =
   | { readonly kind: 'api-sessions-removed'; readonly tokens: readonly string[] }
   | { readonly kind: 'sessions-removed'; readonly tokens: readonly string[] }
 
-/** What two ends of a circuit tell each other beside the controller: header id → value. */
+/** The data that the two ends of a circuit exchange through the controller: header id → value. */
 export type PeerData = ReadonlyMap<number, Buffer>
 
 /** All that one end may tell the other, in bytes. */
@@ -140,7 +140,7 @@ export interface TerminatorQuestion {
 export interface TerminatorState {
   readonly id: string
   readonly isValid: boolean
-  /** That of the question, or 0. */
+  /** The marker of the question, or 0. */
   readonly marker: bigint
 }
 

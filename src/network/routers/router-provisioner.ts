@@ -1,4 +1,4 @@
-// What belongs to a router besides its record: the enrollment it begins with, and an identity of its own where it tunnels.
+// Makes what belongs to a router besides its record: the enrollment it begins with, and an identity of its own if it tunnels.
 import { isDeepStrictEqual } from 'node:util'
 import { chooseExpiry, type RequestedExpiry } from '../../authentication/enrollment/enrollments.ts'
 import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'
@@ -11,14 +11,14 @@ import type { Config } from '../../settings/config.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
 
-/** As much of an edge router as decides about its identity. */
+/** The members of an edge router that decide about its identity. */
 interface Tunneler {
   readonly id: string
   readonly name: string
   readonly isTunnelerEnabled: boolean
 }
 
-/** What a router's certificate leaves in its record. */
+/** The members of a router's record that follow from its certificate. */
 const UNVERIFIED = {
   isVerified: false,
   fingerprint: null,

@@ -25,10 +25,10 @@ const PART_SIZE = 100
 const TOKENS_PER_MESSAGE = 1_000
 
 // Routers that receive all sessions at a time. After a restart of the controller all of them connect at once, and requests are served
-// beside that.
+// in between.
 const MAX_CONCURRENT_SYNCS = 4
 
-/** What changed since the last announcement. */
+/** The changes since the last announcement. */
 interface PendingChanges {
   readonly addedIds: Set<string>
   readonly changedIds: Set<string>
@@ -122,7 +122,7 @@ export class SessionSync implements SideEffect {
 
   /**
    * Sends all API sessions to a router, in parts, and lets other work run between them. What changes meanwhile is announced
-   * beside it, and routers merge it. Routers without clients receive none.
+   * in between, and routers merge it. Routers without clients receive none.
    */
   async sendAll(router: ConnectedRouter): Promise<void> {
     if (!router.isEdge) return

@@ -42,7 +42,7 @@ export interface TerminatorChange {
   readonly precedence?: Precedence | undefined
 }
 
-/** Who changes a terminator: a client of its router, or the router itself. */
+/** The actor that changes a terminator: a client of its router, or the router itself. */
 export type TerminatorActor = SessionClient | { readonly routerId: string }
 
 /** How routers reach the terminators that they make for hosts. */

@@ -1,4 +1,4 @@
-// What a router's request for a client is decided by: the session whose token it carries, and what that session may do now.
+// Decides a router's request for a client: by the session whose token it carries, and what that session may do now.
 import type { Kysely } from 'kysely'
 import type { Access } from '../../access/access.ts'
 import type { AuthPolicyCache } from '../../authentication/auth-policies.ts'
@@ -20,12 +20,12 @@ export interface SessionRight {
   readonly serviceId: string
 }
 
-/** Who uses a session, and what for. */
+/** The client that uses a session, and the purpose. */
 export interface SessionUse extends SessionClient {
   readonly type: PolicyType
 }
 
-/** What decides. */
+/** The parts that decide on a request. */
 export interface RightParts {
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>

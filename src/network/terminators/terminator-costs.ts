@@ -1,4 +1,4 @@
-// What the load of terminators and their failures add to their cost.
+// Adds to the cost of terminators for their load and their failures.
 import type { Clock } from '../../foundation/clock.ts'
 
 const COST_OF_CIRCUIT = 2

@@ -1,4 +1,4 @@
-// What a backup says about itself: its first file.
+// The manifest of a backup: its first file, which describes it.
 import { damagedError, invalidBackupError } from './backup-error.ts'
 import type { Owner } from './owner.ts'
 

@@ -1,4 +1,4 @@
-// Whose a data directory or a backup is: the address of its controller, and its root certificate.
+// Identifies the network of a data directory or a backup: the address of its controller, and its root certificate.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export interface Owner {
   readonly rootFingerprint: string
 }
 
-/** Whose a data directory is. */
+/** Identifies the network of a data directory. */
 export function readOwner(directory: string): Owner {
   const { config, pki } = getDataPaths(directory)
   return runAsOwner(directory, () => {

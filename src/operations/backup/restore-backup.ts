@@ -83,7 +83,7 @@ export async function restoreBackup({ directory, now, isForced, ...source }: Res
     const backup = await unpackBackup(source, folder)
     const [finding] = backup.findings
     if (finding !== undefined && !isForced) throw damagedError(source.file, `its database has defects: ${finding}`)
-    // Who followed the commits of the replaced database must not take those to come for commits that it has seen.
+    // A follower of the replaced database must not take later commits for commits that it has seen.
     const position = Math.max(readCommitPosition(getDataPaths(directory).database), now)
     runAsOwner(directory, () => raiseCommitPosition(getDataPaths(folder).database, position))
     const replaced = replaceContent(directory, folder, backup.manifest, now)

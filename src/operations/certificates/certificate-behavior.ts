@@ -1,4 +1,4 @@
-// What the inventory computes at each read: the holder's name, and the state at that moment.
+// The computed fields of the inventory: the holder's name, and the state at the moment of the read.
 
 import type { certificates } from '../../definitions/resources/certificates.ts'
 import { controllers } from '../../definitions/resources/controllers.ts'
@@ -44,7 +44,7 @@ export class CertificateBehavior implements Behavior<typeof certificates> {
     return names
   }
 
-  /** Who holds a certificate; those of the controller belong to its own record. */
+  /** The holder of a certificate; the certificates of the controller belong to its own record. */
   #toHolder({ kind, holderId }: ComputedInput): { resource: string; id: string | null } {
     const resource = findHolderResource(kind as string)
     if (resource) return { resource, id: holderId as string | null }

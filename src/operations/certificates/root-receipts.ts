@@ -1,4 +1,4 @@
-// Who has fetched the new root while it replaces another one: stored per identity and router, and only meanwhile.
+// Receipts of the new root while it replaces another one: stored per identity and router, and only meanwhile.
 //
 // Clients keep the bundle of their enrollment, so a new root is cross-signed by the previous one until they have fetched
 // it.

@@ -1,4 +1,4 @@
-// What the doctor reports: what is in order, what is wrong or soon will be, and what helps.
+// The findings of the doctor: what is in order, what is wrong or soon will be, and what helps.
 
 export interface Diagnosis {
   /** The check that found it: one word for programs. */

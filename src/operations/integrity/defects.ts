@@ -1,4 +1,4 @@
-// What a check of the data reports: defects, and how each can be repaired.
+// The defects that a check of the data reports, and how each can be repaired.
 
 /** A defect of the data. */
 export interface Defect {

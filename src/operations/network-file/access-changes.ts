@@ -1,4 +1,4 @@
-// Who would gain or lose which access by a plan: what the policy index would grant after all its changes.
+// Finds who would gain or lose which access by a plan: by the policy index as it would be after all its changes.
 import { computeImpact, type Impact, type ImpactParts } from '../../access/impact/compute-impact.ts'
 import { edgeRouterPolicies } from '../../definitions/resources/edge-router-policies.ts'
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'

@@ -1,4 +1,4 @@
-// What the deletions of a plan change in other records: roles and other references by which they name a deleted record.
+// Plans how deletions change other records: roles and other references by which these name a deleted record.
 import { setImmediate } from 'node:timers/promises'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'

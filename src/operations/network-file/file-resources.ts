@@ -1,4 +1,4 @@
-// What the network file holds: which resources, in which order, and by which members. All of it follows from the definitions.
+// The content of the network file: its resources, in order, and their members. All of it follows from the definitions.
 //
 // A record of the file is a body of the API with names in place of ids.
 import { listReferenceFields } from '../../definitions/model/columns.ts'

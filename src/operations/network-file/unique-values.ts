@@ -43,7 +43,7 @@ function toSource(name: string, { options }: AnyField): string {
   return options.access === 'internal' && options.input ? options.input : name
 }
 
-/** What a record, and the identity that comes with it, cannot have in common with others after its step. */
+/** The values of a record, and of the identity that comes with it, that no other record may have after its step. */
 export function listClaims(step: CreateStep | ChangeStep): Claim[] {
   const { resource } = step.fileResource
   const own = listUniqueValues(resource, step.after)

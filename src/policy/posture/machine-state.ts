@@ -1,7 +1,7 @@
-// What is known of the machines of an identity: what they reported, and when its API sessions passed MFA, woke and were unlocked.
+// The state of the machines of an identity: what they reported, and when its API sessions passed MFA, woke and were unlocked.
 import type { Instant } from '../../foundation/clock.ts'
 
-/** What every stored posture response has. */
+/** The members of every stored posture response. */
 export interface StoredResponse {
   readonly at: Instant
   /** The posture check that the client responded to, as the client named it. */

@@ -1,4 +1,4 @@
-// When MFA stops being good for a posture check: its timeout, and the prompts after the machine woke or was unlocked.
+// When MFA no longer counts for a posture check: after its timeout, and after the prompts when the machine woke or was unlocked.
 //
 // The shortest timeout that the policies of an identity demand applies to all its MFA checks, as OpenZiti's clients expect
 // it. A policy can therefore end sessions that another policy grants.

@@ -1,4 +1,4 @@
-// What clients report about their machines, and what that makes of the known state of a machine.
+// Posture responses, and how each changes the known state of a machine.
 import type { Instant } from '../../foundation/clock.ts'
 import type { MachineState, ProcessResponse, StoredResponse } from './machine-state.ts'
 

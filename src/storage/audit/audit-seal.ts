@@ -1,4 +1,4 @@
-// What an audit record holds, and the keyed hash that seals it to the record before.
+// The members of an audit record, and the keyed hash that seals it to the record before.
 //
 // The key is in `audit.key` beside the database, so that write access to the database is not enough to seal a changed
 // record again. It is created with the database and never replaced: a controller without it does not start. A backup holds

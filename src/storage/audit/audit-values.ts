@@ -1,4 +1,4 @@
-// What an audit record stores of a record before and after a change: the changed members, without secrets and without large
+// The values of a record before and after a change, as the audit stores them: the changed members, without secrets and without large
 // values.
 import { createHash } from 'node:crypto'
 import type { Values } from '../../definitions/model/audit-mask.ts'

@@ -1,4 +1,4 @@
-// What a sub-query may ask of the records that a set names.
+// The filter source of a sub-query: what it may use of the records that a set names.
 import { type FilterSource, limitSource } from '../../definitions/model/filter-symbols.ts'
 import { getCompiledResource } from '../../definitions/model/index.ts'
 

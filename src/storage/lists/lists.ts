@@ -194,7 +194,7 @@ export function queryPage(store: Store, query: ListQuery): Awaitable<Page> {
   })
 }
 
-/** What the statements of a list have in common: which rows, in which order and window, and the tables that they read. */
+/** The common part of the statements of a list: which rows, in which order and window, and the tables that they read. */
 interface Statements {
   readonly matching: SqlText
   /** The same for a count: it sorts nothing, so it counts its cost only if the filter tests something. */

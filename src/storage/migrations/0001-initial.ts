@@ -500,7 +500,7 @@ async function positionTable(db: Kysely<unknown>): Promise<void> {
   await sql`insert into commit_position (position) values (0)`.execute(db)
 }
 
-/** One record a change. No foreign keys: it outlives what it speaks of. */
+/** One record a change. It has no foreign keys, because it remains when the records that it describes are deleted. */
 async function auditTable(db: Kysely<unknown>): Promise<void> {
   let builder = keyed(db, 'audit_records').addColumn('at', 'integer', (column) => column.notNull())
   const texts = ['actorKind', 'requestId', 'operation', 'resource', 'entityId', 'previousHash', 'hash']

@@ -65,7 +65,7 @@ export async function openNetwork(world: TestController): Promise<OpenNetwork> {
   }
 }
 
-/** As much of a client as its router says when it hosts. */
+/** The members of a client that its router reports when it hosts. */
 export type HostClient = Pick<Client, 'sessionToken' | 'apiToken'>
 
 /** By what a router says that a client is connected: its API session, or the SHA-1 fingerprints of its certificates. */
