@@ -12,7 +12,6 @@ import type {
 } from '../../src/definitions/resources/define.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
 import type { BodyTolerance, Purpose } from '../../src/definitions/schema/bodies.ts'
-import { type Awaitable, whenReady } from '../../src/foundation/awaitable.ts'
 import type { Api } from '../../src/settings/config.ts'
 import type { Scope } from '../../src/storage/behavior.ts'
 import type { Context } from '../../src/storage/context.ts'
@@ -37,7 +36,7 @@ export interface OperationOverrides extends ShowOptions {
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** Which records of the list the caller asks for, besides what the filter says. */
-  restrict?(call: Call): Awaitable<readonly Restriction[]>
+  restrict?(call: Call): Promise<readonly Restriction[]>
 }
 
 /** All operations that follow from a resource, under each of its names. */
@@ -101,10 +100,7 @@ function makeListOperation(parts: OperationParts): AnyOperation {
     query: { ...describeListQuery(resource), ...overrides.query },
     returns: { kind: 'list', resource: resource.plural },
     errorStatuses: overrides.errorStatuses?.list ?? [],
-    run: (call) =>
-      whenReady(overrides.restrict?.(call), (restrictions = []) =>
-        respondWithList(call, resource, restrictions, overrides),
-      ),
+    run: async (call) => respondWithList(call, resource, (await overrides.restrict?.(call)) ?? [], overrides),
   })
 }
 

@@ -74,21 +74,20 @@ export function renderRecord(
 type CompleteRecordList = Required<RecordList>
 
 /** Returns the response that lists records, by the parameters of the call. */
-export function respondWithList(
+export async function respondWithList(
   call: Call,
   resource: AnyResource,
   restrictions: readonly Restriction[],
   options: ShowOptions = {},
-): Awaitable<Response> {
+): Promise<Response> {
   const plan = planList(listParameters(call.query))
   const source = getListSource(call.operation, resource)
   const { returns } = call.operation
   const only = returns.kind === 'list' ? returns.only : undefined
-  return whenReady(options.presentation?.(call, true), (own) => {
-    const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect] }
-    const respond = plan.limit === 'none' ? streamAll : respondWithPage
-    return respond(call, { resource, plan, restrictions, source }, presentation)
-  })
+  const own = await options.presentation?.(call, true)
+  const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect] }
+  const respond = plan.limit === 'none' ? streamAll : respondWithPage
+  return respond(call, { resource, plan, restrictions, source }, presentation)
 }
 
 async function streamAll(
@@ -103,16 +102,14 @@ async function streamAll(
   return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
 }
 
-function respondWithPage(
+async function respondWithPage(
   { controller, context }: Call,
   recordList: CompleteRecordList,
   presentation: Presentation | undefined,
-): Awaitable<Response> {
-  return whenReady(fetchPage(controller, context, recordList), ({ page, records }) =>
-    whenReady(renderList(controller.records, context, recordList.resource, records, presentation), (rendered) =>
-      listResponse(rendered, page, recordList.source.filterableFields),
-    ),
-  )
+): Promise<Response> {
+  const { page, records } = await fetchPage(controller, context, recordList)
+  const rendered = await renderList(controller.records, context, recordList.resource, records, presentation)
+  return listResponse(rendered, page, recordList.source.filterableFields)
 }
 
 /** A page of records. */
@@ -122,22 +119,24 @@ interface RecordPage {
 }
 
 /** Returns the records of a page, without a query if their ids are known, or the only one is cached by its name. */
-function fetchPage(controller: Controller, context: Context, recordList: CompleteRecordList): Awaitable<RecordPage> {
+async function fetchPage(
+  controller: Controller,
+  context: Context,
+  recordList: CompleteRecordList,
+): Promise<RecordPage> {
   const { resource, plan, restrictions, source } = recordList
+  const { limit, offset } = plan
   const { cache } = controller.records
   const ids = listIds(plan, restrictions)
   if (ids) {
-    const { limit, offset } = plan
-    return whenReady(cache.findByIds(context, resource, ids), (records) => {
-      return { page: { limit, offset, total: records.length }, records }
-    })
+    const records = await cache.findByIds(context, resource, ids)
+    return { page: { limit, offset, total: records.length }, records }
   }
   const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
   const record = lookup?.symbol.column === 'name' ? cache.getByName(resource, lookup.value) : undefined
-  if (record) return { page: { limit: plan.limit, offset: plan.offset, total: 1 }, records: [record] }
-  return whenReady(list(controller.store, context, recordList), (page) =>
-    whenReady(cache.findByKeys(context, resource, page.keys), (records) => ({ page, records })),
-  )
+  if (record) return { page: { limit, offset, total: 1 }, records: [record] }
+  const page = await list(controller.store, context, recordList)
+  return { page, records: await cache.findByKeys(context, resource, page.keys) }
 }
 
 /** A page of the records with these ids, in the order of the ids unless the plan asks for another. */

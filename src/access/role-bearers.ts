@@ -1,29 +1,27 @@
 // Finds the role bearer of an identity: its id and role attributes, by which policies select it.
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
-import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import { notFoundError } from '../foundation/errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { Context } from '../storage/context.ts'
-import { prepareRead } from '../storage/prepared-queries.ts'
+import { prepareQuery } from '../storage/prepared-queries.ts'
 
-const readRoleAttributes = prepareRead((db, id: string) =>
+const readRoleAttributes = prepareQuery((db, id: string) =>
   db.selectFrom('identities').select('roleAttributes').where('id', '=', id),
 )
 
 /** The id and role attributes of an identity. @throws NOT_FOUND */
-export function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: string): Awaitable<RoleBearer> {
-  return whenReady(readRoleAttributes(db, identityId), ([row]) => {
-    if (!row) throw notFoundError('identity', identityId)
-    return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
-  })
+export async function loadRoleBearer({ db }: Pick<Context, 'db'>, identityId: string): Promise<RoleBearer> {
+  const [row] = await readRoleAttributes(db, identityId)
+  if (!row) throw notFoundError('identity', identityId)
+  return { id: identityId, attributes: JSON.parse(row.roleAttributes) as string[] }
 }
 
 /** The same of an identity that has signed in, from memory while its session lives. @throws NOT_FOUND */
-export function findRoleBearerOfSession(
+export async function findRoleBearerOfSession(
   apiSessions: ApiSessions,
   { db }: Pick<Context, 'db'>,
   { identityId, apiSessionId }: { readonly identityId: string; readonly apiSessionId: string },
-): Awaitable<RoleBearer> {
+): Promise<RoleBearer> {
   const session = apiSessions.get(apiSessionId)
   return session ? { id: identityId, attributes: session.identity.roleAttributes } : loadRoleBearer({ db }, identityId)
 }

@@ -1,6 +1,5 @@
 // The viewer of services: the identity decides permissions, and the sign-in decides what its machine has proved.
 import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
-import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { ReadContext } from '../storage/context.ts'
 import { findRoleBearerOfSession } from './role-bearers.ts'
@@ -14,13 +13,12 @@ export interface Viewer {
 }
 
 /** Returns the caller as a viewer. The controller's operator has no identity, and administers. */
-export function getViewer(apiSessions: ApiSessions, context: Pick<ReadContext, 'db' | 'caller'>): Awaitable<Viewer> {
+export async function getViewer(
+  apiSessions: ApiSessions,
+  context: Pick<ReadContext, 'db' | 'caller'>,
+): Promise<Viewer> {
   const { caller } = context
   if (caller.kind !== 'identity') return { identity: { id: '', attributes: [] }, isAdmin: true }
   const { isAdmin, apiSessionId } = caller
-  return whenReady(findRoleBearerOfSession(apiSessions, context, caller), (identity) => ({
-    identity,
-    isAdmin,
-    apiSessionId,
-  }))
+  return { identity: await findRoleBearerOfSession(apiSessions, context, caller), isAdmin, apiSessionId }
 }

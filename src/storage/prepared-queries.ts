@@ -1,8 +1,6 @@
 // Statements whose text is built once: on hot paths, building and compiling costs more than running them.
 import type { Compilable, CompiledQuery, Kysely } from 'kysely'
-import type { Awaitable } from '../foundation/awaitable.ts'
 import type { Database } from './database.ts'
-import { findImmediateExecutor } from './sql-dialect.ts'
 import { StoreMisuseError } from './store.ts'
 
 export type Parameter = string | number | null
@@ -25,12 +23,6 @@ export type PreparedQuery<P extends readonly Parameter[], Row> = (
   ...parameters: P
 ) => Promise<Row[]>
 
-/** Runs a statement that only reads: the rows are available if the database runs statements at once. */
-type PreparedRead<P extends readonly Parameter[], Row> = (
-  db: Kysely<Database>,
-  ...parameters: P
-) => Awaitable<readonly Row[]>
-
 /** Prepares a statement that is run by other means, such as `Store.scan`. */
 export function prepareStatement<const P extends readonly Parameter[], Row>(
   build: Build<P, Row>,
@@ -49,15 +41,6 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(build: B
   return async (db, ...parameters) => {
     const { rows } = await db.executeQuery<Row>(compile(db, ...parameters))
     return rows
-  }
-}
-
-/** Prepares a query for requests that should not await what is available. */
-export function prepareRead<const P extends readonly Parameter[], Row>(build: Build<P, Row>): PreparedRead<P, Row> {
-  const compile = prepareStatement(build)
-  return (db, ...parameters) => {
-    const query = compile(db, ...parameters)
-    return findImmediateExecutor(db)?.read(query) ?? db.executeQuery<Row>(query).then(({ rows }) => rows)
   }
 }
 

@@ -4,7 +4,6 @@
 // statement. The records of the page are rendered for each response, because what they show depends on the caller and the
 // moment.
 import { LRUCache } from 'lru-cache'
-import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import type { Commit } from './changes.ts'
 import type { Cache } from './projection.ts'
 
@@ -50,14 +49,13 @@ export class ResultCache implements Cache {
   }
 
   /** The result of that key, which `run` reads unless it is cached. */
-  find<T>(key: string, run: () => Awaitable<Result<T>>): Awaitable<T> {
+  async find<T>(key: string, run: () => Promise<Result<T>>): Promise<T> {
     const cached = this.#cached.get(key)
     if (cached && this.#isCurrent(cached)) return cached.value as T
     const readAt = this.#commits
-    return whenReady(run(), ({ value, tables, bytes }) => {
-      this.#cached.set(key, { value, tables, bytes, readAt })
-      return value
-    })
+    const { value, tables, bytes } = await run()
+    this.#cached.set(key, { value, tables, bytes, readAt })
+    return value
   }
 
   #isCurrent({ tables, readAt }: CachedResult): boolean {

@@ -42,19 +42,6 @@ export interface SqlDialectAdapter {
   readonly sqlDialect: SqlDialect
 }
 
-/** An executor whose database runs statements at once, in this process. */
-export interface ImmediateExecutor {
-  /** The rows of a statement that only reads. */
-  read<Row>(compiled: CompiledQuery<Row>): readonly Row[]
-}
-
-/** The executor behind a handle, if its database runs statements at once. */
-// biome-ignore lint/suspicious/noExplicitAny: handles of any database type
-export function findImmediateExecutor(db: Kysely<any>): ImmediateExecutor | undefined {
-  const executor = db.getExecutor() as Partial<ImmediateExecutor>
-  return executor.read ? (executor as ImmediateExecutor) : undefined
-}
-
 /** Returns the SQL dialect of the database behind a handle. */
 // biome-ignore lint/suspicious/noExplicitAny: handles of any database type
 export function getSqlDialect(db: Kysely<any>): SqlDialect {

@@ -1,6 +1,5 @@
 // The interface of the store: reads, grouped durable writes, streams, events after commit.
 import type { Compilable, Kysely, Transaction } from 'kysely'
-import type { Awaitable } from '../foundation/awaitable.ts'
 import type { AuditSealer } from './audit/audit-seal.ts'
 import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
@@ -42,9 +41,9 @@ export interface Store {
    * main thread, it is run again in a worker thread.
    * @throws INVALID_FILTER if it takes too long there, SERVER_TOO_MANY_REQUESTS if too many such reads wait for their turn
    */
-  scan<Row>(query: Compilable<Row>, reader: Reader): Awaitable<readonly Row[]>
+  scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]>
   /** Returns a count, cached until a commit changes one of its tables. With a reader it runs like `scan`. */
-  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Awaitable<number>
+  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** Results of queries, until a commit changes one of the tables that they were read from. */
   readonly results: ResultCache
   /** State in memory, which follows each commit before the callers of its transactions resume. */

@@ -13,7 +13,7 @@ describe('a cached result', () => {
   let cache: ResultCache
   let reads: number
   const read = (value: string, tables = ['identities']) =>
-    cache.find('key', () => {
+    cache.find('key', async () => {
       reads += 1
       return { value, tables, bytes: value.length }
     })
@@ -23,20 +23,20 @@ describe('a cached result', () => {
     reads = 0
   })
 
-  it('is read once, until a commit changes one of its tables', () => {
-    expect([read('first', ['identities', 'services']), read('second')]).toEqual(['first', 'first'])
+  it('is read once, until a commit changes one of its tables', async () => {
+    expect([await read('first', ['identities', 'services']), await read('second')]).toEqual(['first', 'first'])
 
     cache.apply({ position: 1, changes: [], tables: ['services'] })
 
-    expect([read('third'), read('fourth')]).toEqual(['third', 'third'])
+    expect([await read('third'), await read('fourth')]).toEqual(['third', 'third'])
     expect(reads).toBe(2)
   })
 
-  it('stays if a commit changes other tables', () => {
-    read('first')
+  it('stays if a commit changes other tables', async () => {
+    await read('first')
     cache.apply({ position: 1, changes: [], tables: ['services', 'identities_role_attributes'] })
 
-    expect(read('second')).toBe('first')
+    expect(await read('second')).toBe('first')
   })
 
   it('is outdated already if a commit changes its table while it is read', async () => {
@@ -44,7 +44,7 @@ describe('a cached result', () => {
     cache.apply({ position: 1, changes: [], tables: ['identities'] })
 
     expect(await slow).toBe('old')
-    expect(read('new')).toBe('new')
+    expect(await read('new')).toBe('new')
   })
 
   it('is outdated already if all are discarded while it is read', async () => {
@@ -52,14 +52,14 @@ describe('a cached result', () => {
     cache.clear()
 
     expect(await slow).toBe('old')
-    expect(read('new')).toBe('new')
+    expect(await read('new')).toBe('new')
   })
 
   it('is not an error', async () => {
     const fail = () => Promise.reject(new Error('too costly'))
 
     await expect(cache.find('key', fail)).rejects.toThrow('too costly')
-    expect(read('first')).toBe('first')
+    expect(await read('first')).toBe('first')
   })
 })
 

@@ -3,7 +3,6 @@
 import type { ServiceView } from '../../../src/access/services/service-behavior.ts'
 import type { Viewer } from '../../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../../src/authentication/sessions/create-api-session.ts'
-import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
 import type { Restriction } from '../../../src/storage/lists/lists.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
 import type { Call, QueryParameter } from '../operation.ts'
@@ -17,7 +16,7 @@ export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {
 }
 
 /** Returns the config types of a call; defaults to those of its session. */
-export function readConfigTypes({ controller, context, query }: Call): Awaitable<readonly string[]> {
+export async function readConfigTypes({ controller, context, query }: Call): Promise<readonly string[]> {
   const requestedTypes = query.configTypes as readonly string[] | undefined
   if (requestedTypes)
     return resolveConfigTypes(
@@ -30,8 +29,8 @@ export function readConfigTypes({ controller, context, query }: Call): Awaitable
 }
 
 /** Services as the viewer sees them. */
-export function presentServices(call: Call, viewer: Viewer): Awaitable<Presentation> {
-  return whenReady(readConfigTypes(call), (configTypes) => presentWithConfigs(viewer, configTypes))
+export async function presentServices(call: Call, viewer: Viewer): Promise<Presentation> {
+  return presentWithConfigs(viewer, await readConfigTypes(call))
 }
 
 /** The same, with the data of these config types. */

@@ -4,7 +4,6 @@ import { getViewer } from '../../../src/access/viewers.ts'
 import type { NewSessionView } from '../../../src/behaviors/session-behavior.ts'
 import { sessions, sessionTypes } from '../../../src/definitions/resources/sessions.ts'
 import { f, type Tags } from '../../../src/definitions/schema/fields.ts'
-import { whenReady } from '../../../src/foundation/awaitable.ts'
 import type { PolicyType } from '../../../src/policy/policy-index.ts'
 import { JSON_FORMS } from '../../requests/dialects.ts'
 import { listQuery } from '../../requests/query.ts'
@@ -51,19 +50,14 @@ export const sessionOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'record', resource: 'sessions', isNew: true },
     errorStatuses: [404],
-    // Without a promise for a session that exists and is cached: clients ask for theirs again with every connection.
-    run({ controller, context, body, dialect }) {
+    async run({ controller, context, body, dialect }) {
       const apiSessionId = requireApiSessionId(context)
       const request = { serviceId: body.serviceId ?? '', type: body.type ?? 'Dial', tags: body.tags ?? {} }
-      return whenReady(getViewer(controller.auth.apiSessions, context), ({ identity, isAdmin }) => {
-        const view: NewSessionView = { maker: identity }
-        const form = JSON_FORMS[dialect]
-        const id = createSession(controller, context, { identity, isAdmin, apiSessionId }, request)
-        const record = whenReady(id, (sessionId) =>
-          renderRecord(controller, context, sessions, sessionId, { view, form }),
-        )
-        return whenReady(record, (json) => dataResponse(json, { status: 201 }))
-      })
+      const { identity, isAdmin } = await getViewer(controller.auth.apiSessions, context)
+      const id = await createSession(controller, context, { identity, isAdmin, apiSessionId }, request)
+      const view: NewSessionView = { maker: identity }
+      const record = await renderRecord(controller, context, sessions, id, { view, form: JSON_FORMS[dialect] })
+      return dataResponse(record, { status: 201 })
     },
   }),
   defineOperation({

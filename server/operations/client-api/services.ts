@@ -6,7 +6,6 @@ import { edgeRouters } from '../../../src/definitions/resources/edge-routers.ts'
 import { services } from '../../../src/definitions/resources/services.ts'
 import { terminators } from '../../../src/definitions/resources/terminators.ts'
 import { requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
-import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'
 import { type Instant, toIsoTime } from '../../../src/foundation/clock.ts'
 import { errors, notFoundError } from '../../../src/foundation/errors.ts'
 import { MAX_ROUTERS } from '../../../src/network/routers/usable-routers.ts'
@@ -84,23 +83,25 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
 }
 
 /** Lists the services of the caller, as `ServiceLists` holds them if it can. */
-function listServices(call: Call, viewer: Viewer): Awaitable<Response> {
+async function listServices(call: Call): Promise<Response> {
   const { controller, context, query, dialect } = call
+  const viewer = await getViewer(controller.auth.apiSessions, context)
   const { apiSessionId } = viewer
   const apiSession = apiSessionId === undefined ? undefined : controller.auth.apiSessions.get(apiSessionId)
   const window = readWindow(query)
-  if (!apiSession || viewer.isAdmin || !window) return renderServices(call, viewer, presentServices(call, viewer))
-  return whenReady(readConfigTypes(call), (configTypes) => {
-    const render = async () => {
-      const { body } = await renderServices(call, viewer, presentWithConfigs(viewer, configTypes))
-      if (body instanceof BodyParts) return body.join()
-      // A list with a limit is not a stream.
-      return body instanceof Buffer ? body : Buffer.from(body as string)
-    }
-    const shape = { ...window, configTypes, form: JSON_FORMS[dialect] }
-    const body = controller.serviceLists.find(context, { apiSession, viewer }, shape, render)
-    return whenReady(body, (bytes) => rawResponse('application/json', bytes))
-  })
+  if (!apiSession || viewer.isAdmin || !window) return renderServices(call, viewer, await presentServices(call, viewer))
+  const configTypes = await readConfigTypes(call)
+  const render = async () => {
+    const { body } = await renderServices(call, viewer, presentWithConfigs(viewer, configTypes))
+    if (body instanceof BodyParts) return body.join()
+    // A list with a limit is not a stream.
+    return body instanceof Buffer ? body : Buffer.from(body as string)
+  }
+  const shape = { ...window, configTypes, form: JSON_FORMS[dialect] }
+  return rawResponse(
+    'application/json',
+    await controller.serviceLists.find(context, { apiSession, viewer }, shape, render),
+  )
 }
 
 /** The window of a list whose order and records no parameter changes; undefined for other lists, and for one without a limit. */
@@ -113,7 +114,7 @@ function readWindow(query: Call['query']): { readonly limit: number; readonly of
 /** Parameters that leave which services there are, and their order, as they are. */
 const WINDOW_PARAMETERS: ReadonlySet<string> = new Set(['limit', 'offset', 'configTypes'])
 
-async function renderServices(call: Call, viewer: Viewer, presentation: Awaitable<Presentation>): Promise<Response> {
+async function renderServices(call: Call, viewer: Viewer, presentation: Presentation): Promise<Response> {
   const response = await respondWithList(call, services, restrictToVisible(call, viewer), {
     presentation: () => presentation,
   })
@@ -146,8 +147,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     access: REACH,
     query: { ...listQuery, ...roleQuery, ...configTypesQuery },
     returns: { kind: 'list', resource: 'services' },
-    run: (call) =>
-      whenReady(getViewer(call.controller.auth.apiSessions, call.context), (viewer) => listServices(call, viewer)),
+    run: listServices,
   }),
   defineOperation({
     id: 'detailService',
@@ -230,14 +230,13 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
-    run(call) {
+    async run(call) {
       const { access, auth } = call.controller
       const { enrolledIds } = access.routers
-      return whenReady(getViewer(auth.apiSessions, call.context), ({ identity, isAdmin }) => {
-        // By ids alone, because such a list needs no query: every client asks for it every few seconds.
-        const ids = isAdmin ? [...enrolledIds] : access.listRouters(identity).filter((id) => enrolledIds.has(id))
-        return respondWithList(call, edgeRouters, [{ ids }])
-      })
+      const { identity, isAdmin } = await getViewer(auth.apiSessions, call.context)
+      // By ids alone, because such a list needs no query: every client asks for it every few seconds.
+      const ids = isAdmin ? [...enrolledIds] : access.listRouters(identity).filter((id) => enrolledIds.has(id))
+      return respondWithList(call, edgeRouters, [{ ids }])
     },
   }),
 ]

@@ -1,7 +1,6 @@
 // The operations by which the fabric API creates, replaces, patches and deletes the records of a resource.
 import { compileBodyShapes } from '../../../src/definitions/model/body-shapes.ts'
 import type { AnyResource } from '../../../src/definitions/resources/define.ts'
-import type { Awaitable } from '../../../src/foundation/awaitable.ts'
 import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
 import { createdResponse, emptyResponse } from '../../responses/responses.ts'
 import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
@@ -19,7 +18,7 @@ interface Changes {
   /** Statuses by which a creation refuses besides those that follow from what it is. */
   readonly errorStatuses?: readonly number[]
   create(call: Call<Values>): Promise<{ readonly id: string }>
-  update(call: Call<Values>, verb: 'replace' | 'patch', id: string): Awaitable<unknown>
+  update(call: Call<Values>, verb: 'replace' | 'patch', id: string): Promise<unknown>
 }
 
 const VERBS = {

@@ -1,12 +1,12 @@
 // The values of the running controller that tools of operators can inspect, by the names that these tools use.
 import type { Controller } from '../../../src/controller.ts'
-import type { Awaitable } from '../../../src/foundation/awaitable.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { Context } from '../../../src/storage/context.ts'
 import { findReferences } from '../../../src/storage/records/references.ts'
 
-type Inspect = (controller: Controller, context: Context) => Awaitable<unknown>
+/** Returns the value, or a promise of it. */
+type Inspect = (controller: Controller, context: Context) => unknown
 
 export const INSPECTED_VALUES: Readonly<Record<string, Inspect>> = {
   config: showSettings,

@@ -1,7 +1,6 @@
 // When the services of an API session last changed: clients poll this time to learn whether to fetch their services again.
 import { LRUCache } from 'lru-cache'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
-import type { Awaitable } from '../../foundation/awaitable.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
 import type { Commit } from '../../storage/changes.ts'
@@ -78,7 +77,7 @@ export class ServiceChanges implements Cache {
    * Compares the services of an API session with those that it was shown last, and returns what it is shown from now on. A list
    * counts as a poll: if it shows a change, the next poll returns the time of that change, even if it is undone by then.
    */
-  compare(context: ReadContext, apiSession: PollingSession, viewer: Viewer): Awaitable<ShownServices> {
+  async compare(context: ReadContext, apiSession: PollingSession, viewer: Viewer): Promise<ShownServices> {
     return this.#findCurrent(apiSession.id, viewer.identity) ?? this.#compareDigests(context, apiSession, viewer)
   }
 

@@ -4,7 +4,6 @@
 // the same policies, or with posture checks that find the same.
 import { LRUCache } from 'lru-cache'
 import type { JsonForm } from '../../definitions/schema/json-forms.ts'
-import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'
 import type { ReadContext } from '../../storage/context.ts'
 import type { Access } from '../access.ts'
 import type { Viewer } from '../viewers.ts'
@@ -66,17 +65,16 @@ export class ServiceLists {
   }
 
   /** Returns the body of a list; `render` renders it if it is not cached. */
-  find(
+  async find(
     context: ReadContext,
     client: ListingClient,
     shape: ListShape,
     render: () => Promise<Buffer>,
-  ): Awaitable<Buffer> {
-    return whenReady(this.#changes.compare(context, client.apiSession, client.viewer), (services) => {
-      const key = services.isExact ? toKey(services, shape) : undefined
-      const cached = key === undefined ? undefined : this.#bodies.get(key)
-      return cached ?? this.#render(client, services.stamp, key, render)
-    })
+  ): Promise<Buffer> {
+    const services = await this.#changes.compare(context, client.apiSession, client.viewer)
+    const key = services.isExact ? toKey(services, shape) : undefined
+    const cached = key === undefined ? undefined : this.#bodies.get(key)
+    return cached ?? this.#render(client, services.stamp, key, render)
   }
 
   async #render(

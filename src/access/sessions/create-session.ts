@@ -4,7 +4,6 @@ import { postureChecks } from '../../definitions/resources/posture-checks.ts'
 import { services } from '../../definitions/resources/services.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
 import type { Tags } from '../../definitions/schema/fields.ts'
-import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'
 import { errors, invalidError, notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
@@ -14,7 +13,7 @@ import type { RoleBearer } from '../../policy/role-selector.ts'
 import type { Context } from '../../storage/context.ts'
 import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import { getRecordTable } from '../../storage/entities/record-tables.ts'
-import { prepareRead } from '../../storage/prepared-queries.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Access } from '../access.ts'
 import { loadNames } from '../advice/subject.ts'
 import type { SessionIds } from './session-ids.ts'
@@ -42,7 +41,7 @@ export interface SessionRequest {
   readonly tags: Tags
 }
 
-const findExistingSession = prepareRead((db, apiSessionId: string, serviceId: string, type: SessionRequest['type']) =>
+const findExistingSession = prepareQuery((db, apiSessionId: string, serviceId: string, type: SessionRequest['type']) =>
   db
     .selectFrom('sessions')
     .select('id')
@@ -56,21 +55,20 @@ const findExistingSession = prepareRead((db, apiSessionId: string, serviceId: st
  * @throws NOT_FOUND for a service that it does not see, COULD_NOT_VALIDATE if no policy of the type grants it,
  *   INVALID_POSTURE, NO_EDGE_ROUTERS_AVAILABLE
  */
-export function createSession(
+export async function createSession(
   parts: SessionParts,
   context: Context,
   dialer: SessionOwner,
   request: SessionRequest,
-): Awaitable<string> {
+): Promise<string> {
   const { serviceId, type } = request
   const key = { apiSessionId: dialer.apiSessionId, serviceId, type }
   const cachedId = parts.sessionIds.get(key)
   if (cachedId !== undefined) return cachedId
-  return whenReady(findExistingSession(context.db, key.apiSessionId, serviceId, type), ([existing]) => {
-    if (!existing) return insertSession(parts, context, dialer, request)
-    parts.sessionIds.set(key, existing.id)
-    return existing.id
-  })
+  const [existing] = await findExistingSession(context.db, key.apiSessionId, serviceId, type)
+  if (!existing) return insertSession(parts, context, dialer, request)
+  parts.sessionIds.set(key, existing.id)
+  return existing.id
 }
 
 async function insertSession(

@@ -6,7 +6,6 @@ import type { Kind, Stored } from '../../definitions/schema/field.ts'
 import { f } from '../../definitions/schema/fields.ts'
 import { anyObject } from '../../definitions/schema/json-schema.ts'
 import { COUNT } from '../../definitions/schema/ranges.ts'
-import type { Awaitable } from '../../foundation/awaitable.ts'
 import { MAX_INSTANT, MIN_INSTANT } from '../../foundation/clock.ts'
 import { type Context, toReader, type WriteContext } from '../context.ts'
 import type { ListPlan } from '../lists/list-plan.ts'
@@ -113,7 +112,7 @@ export async function listAuditRecords(store: Store, context: Reading, plan: Lis
 }
 
 /** All records that match a plan, for a stream. */
-export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Awaitable<RowQuery<ChainedRecord>> {
+export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
   return queryRowsOf<ChainedRecord>(store, toListQuery(context, auditSource, plan))
 }
 

@@ -4,7 +4,6 @@ import { toSetTableName } from '../../definitions/model/columns.ts'
 import type { FilterSource } from '../../definitions/model/filter-symbols.ts'
 import { compiledResources, getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
-import { type Awaitable, whenAllReady, whenReady } from '../../foundation/awaitable.ts'
 import type { Scope } from '../behavior.ts'
 import { type Context, toReader } from '../context.ts'
 import { subtypeConditions } from '../entities/subtypes.ts'
@@ -53,7 +52,7 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 }
 
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
-type Conditions = (hint: RowCountHint) => Awaitable<readonly SqlText<SqlBool>[]>
+type Conditions = (hint: RowCountHint) => Promise<readonly SqlText<SqlBool>[]>
 
 /** Which records of a resource a list has: those that match the plan and the restrictions. */
 export interface RecordList {
@@ -76,7 +75,7 @@ export interface ListQuery {
 
 /** The query of a list that has no conditions besides its plan. */
 export function toListQuery(context: Reading, source: FilterSource, plan: ListPlan): ListQuery {
-  return { context, source, plan, conditions: () => [], tables: new Set() }
+  return { context, source, plan, conditions: async () => [], tables: new Set() }
 }
 
 function toRecordQuery(store: Store, context: Reading, recordList: RecordList): ListQuery {
@@ -88,32 +87,28 @@ function toRecordQuery(store: Store, context: Reading, recordList: RecordList): 
 }
 
 /** One page of the records of a list. */
-export function list(store: Store, context: Reading, recordList: RecordList): Awaitable<Page> {
+export async function list(store: Store, context: Reading, recordList: RecordList): Promise<Page> {
   const { resource, plan, restrictions = [], source = getCompiledResource(resource.plural).filterSource } = recordList
   const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
   if (lookup) return lookUp(store, context, resource, plan, compileUniqueLookup(context, resource, lookup))
   const query = () => queryPage(store, toRecordQuery(store, context, recordList))
   const key = restrictions.length === 0 ? toPageKey(resource, plan, source) : undefined
   if (key === undefined) return query()
-  return store.results.find(key, () =>
-    whenReady(query(), (page) => ({
-      value: page,
-      tables: page.tables,
-      bytes: PAGE_BYTES + KEY_BYTES * page.keys.length,
-    })),
-  )
+  return store.results.find(key, async () => {
+    const page = await query()
+    return { value: page, tables: page.tables, bytes: PAGE_BYTES + KEY_BYTES * page.keys.length }
+  })
 }
 
-function lookUp(
+async function lookUp(
   store: Store,
   { caller }: Reading,
   { table }: AnyResource,
   { limit, offset }: ListPlan,
   lookup: CompiledQuery<{ n: number }>,
-): Awaitable<Page> {
-  return whenReady(store.scan({ compile: () => lookup }, toReader(caller)), (rows) => {
-    return { keys: rows.map(({ n }) => n), total: rows.length, limit, offset, tables: [table] }
-  })
+): Promise<Page> {
+  const rows = await store.scan({ compile: () => lookup }, toReader(caller))
+  return { keys: rows.map(({ n }) => n), total: rows.length, limit, offset, tables: [table] }
 }
 
 // The page with its arrays, and one of its keys.
@@ -157,41 +152,34 @@ export function listIds(
 }
 
 /** All rows of a list as a query, for a stream. */
-export function queryRows(store: Store, context: Reading, recordList: RecordList): Awaitable<RowQuery> {
+export function queryRows(store: Store, context: Reading, recordList: RecordList): Promise<RowQuery> {
   return queryRowsOf(store, toRecordQuery(store, context, recordList))
 }
 
 /** The same for any table. */
-export function queryRowsOf<Row = AnyRow>(store: Store, query: ListQuery): Awaitable<RowQuery<Row>> {
-  return whenReady(buildStatements(store, query, 'all'), ({ matching, window, isCostly }) => ({
-    compile: () => compileSql(query.context.db, sqlText<Row>`select * ${matching} ${window}`),
-    isCostly,
-  }))
+export async function queryRowsOf<Row = AnyRow>(store: Store, query: ListQuery): Promise<RowQuery<Row>> {
+  const { matching, window, isCostly } = await buildStatements(store, query, 'all')
+  return { compile: () => compileSql(query.context.db, sqlText<Row>`select * ${matching} ${window}`), isCostly }
 }
 
 /** One page of a list of any table. */
-export function queryPage(store: Store, query: ListQuery): Awaitable<Page> {
+export async function queryPage(store: Store, query: ListQuery): Promise<Page> {
   const { context, plan } = query
-  return whenReady(buildStatements(store, query, 'first'), (first) => {
-    const { matching, window, read } = first
-    const { limit, offset } = plan
-    // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
-    const reader = toReader(context.caller)
-    const page = { compile: () => compileSql(context.db, sqlText<{ n: number }>`select n ${matching} ${window}`) }
-    return whenReady(store.scan(page, reader), (rows) => {
-      const keys = rows.map(({ n }) => n)
-      if (offset === 0 && (limit === 'none' || rows.length < limit))
-        return { keys, total: rows.length, limit, offset, tables: read }
-      // If only the table itself is read, all of its records are found in the same way as the first ones.
-      const total = whenReady(read.length === 1 ? first : buildStatements(store, query, 'all'), (all) => {
-        const count = {
-          compile: () => compileSql(context.db, sqlText<{ n: number }>`select count(*) as n ${all.matchingCount}`),
-        }
-        return store.count(count, read, reader)
-      })
-      return whenReady(total, (count) => ({ keys, total: count, limit, offset, tables: read }))
-    })
-  })
+  const { limit, offset } = plan
+  const first = await buildStatements(store, query, 'first')
+  const { matching, window, read } = first
+  // Keys only: walking an index, or sorting, with whole rows costs three times as much, and most records are cached anyway.
+  const reader = toReader(context.caller)
+  const page = { compile: () => compileSql(context.db, sqlText<{ n: number }>`select n ${matching} ${window}`) }
+  const rows = await store.scan(page, reader)
+  const keys = rows.map(({ n }) => n)
+  if (offset === 0 && (limit === 'none' || rows.length < limit))
+    return { keys, total: rows.length, limit, offset, tables: read }
+  // If only the table itself is read, all of its records are found in the same way as the first ones.
+  const all = read.length === 1 ? first : await buildStatements(store, query, 'all')
+  const count = sqlText<{ n: number }>`select count(*) as n ${all.matchingCount}`
+  const total = await store.count({ compile: () => compileSql(context.db, count) }, read, reader)
+  return { keys, total, limit, offset, tables: read }
 }
 
 /** The common part of the statements of a list: which rows, in which order and window, and the tables that they read. */
@@ -204,23 +192,19 @@ interface Statements {
   readonly isCostly: boolean
 }
 
-function buildStatements(store: Store, query: ListQuery, hint: RowCountHint): Awaitable<Statements> {
+async function buildStatements(store: Store, query: ListQuery, hint: RowCountHint): Promise<Statements> {
   const { context, source, plan } = query
-  return whenReady(query.conditions(hint), (conditions) =>
-    whenReady(findSelectiveTests(store, query, hint), (narrow) => {
-      const compiler = new FilterCompiler(context.db, source, { narrow })
-      const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
-      const compose = (usedCompiler: FilterCompiler, usedFilter: CompiledFilter | undefined, isCostly: boolean) =>
-        composeStatements(query, conditions, usedCompiler, usedFilter, isCostly)
-      return whenReady(mayBeCostly(store, query, filter), (isCostly) => {
-        const plain = compose(compiler, filter, isCostly)
-        if (!isCostly) return plain
-        const guardedCompiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
-        const guarded = compose(guardedCompiler, guardedCompiler.compile(plan.predicate ?? EVERYTHING), isCostly)
-        return filter?.cost ? guarded : { ...guarded, matchingCount: plain.matchingCount }
-      })
-    }),
-  )
+  const conditions = await query.conditions(hint)
+  const narrow = await findSelectiveTests(store, query, hint)
+  const compiler = new FilterCompiler(context.db, source, { narrow })
+  const filter = plan.predicate ? compiler.compile(plan.predicate) : undefined
+  const isCostly = await mayBeCostly(store, query, filter)
+  const plain = composeStatements(query, conditions, compiler, filter, isCostly)
+  if (!isCostly) return plain
+  const guardedCompiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
+  const guardedFilter = guardedCompiler.compile(plan.predicate ?? EVERYTHING)
+  const guarded = composeStatements(query, conditions, guardedCompiler, guardedFilter, isCostly)
+  return filter?.cost ? guarded : { ...guarded, matchingCount: plain.matchingCount }
 }
 
 function composeStatements(
@@ -246,20 +230,21 @@ const EVERYTHING: Predicate = { kind: 'constant', value: true }
 const COST_OF_ORDER = 5
 
 /** Whether the list costs much if all records of all tables that it reads have to be read. */
-function mayBeCostly(
+async function mayBeCostly(
   store: Store,
   { context, source, plan: { predicate, order } }: ListQuery,
   filter: CompiledFilter | undefined,
-): Awaitable<boolean> {
+): Promise<boolean> {
   if (findUniqueEquality(source, predicate)) return false
   const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
   if (cost === 0) return false
   const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
-  const newest = tables.map((table) => {
+  let records = 0
+  for (const table of tables) {
     const query = sqlText<{ n: number }>`select coalesce(max(n), 0) as n from ${sqlText.table(table)}`
-    return store.count({ compile: () => compileSql(context.db, query) }, [table])
-  })
-  return whenReady(whenAllReady(newest), (keys) => cost * keys.reduce((sum, n) => sum + n, 0) > MAX_UNGUARDED_COST)
+    records += await store.count({ compile: () => compileSql(context.db, query) }, [table])
+  }
+  return cost * records > MAX_UNGUARDED_COST
 }
 
 /** Tables with a record in each row, whose keys (`n`) grow with their number. */
@@ -290,36 +275,35 @@ export function compileOrderBy(compiler: FilterCompiler, plan: ListPlan): SqlTex
 }
 
 /** The set equalities, among the terms that all must hold, which few records pass. */
-function findSelectiveTests(
+async function findSelectiveTests(
   store: Store,
   { context, source, plan: { predicate } }: ListQuery,
   hint: RowCountHint,
-): Awaitable<ReadonlySet<Predicate>> {
-  const terms = predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []
-  const tests = terms.flatMap((term) => {
-    if (term.kind !== 'compare' || term.operator !== '=' || term.left.kind !== 'anyOf') return []
+): Promise<ReadonlySet<Predicate>> {
+  const narrow = new Set<Predicate>()
+  for (const term of predicate?.kind === 'and' ? predicate.terms : predicate ? [predicate] : []) {
+    if (term.kind !== 'compare' || term.operator !== '=' || term.left.kind !== 'anyOf') continue
     const set = source.symbols.get(term.left.symbol.name)?.set
-    if (set?.kind !== 'members' || term.right.kind !== 'string') return []
+    if (set?.kind !== 'members' || term.right.kind !== 'string') continue
     const test = sqlText<SqlBool>`value = ${term.right.value}`
-    const isNarrow = isSelective({ store, context, hint }, source.table, set.table, test)
-    return [whenReady(isNarrow, (narrow) => (narrow ? term : undefined))]
-  })
-  return whenReady(whenAllReady(tests), (narrow) => new Set(narrow.filter((term) => term !== undefined)))
+    if (await isSelective({ store, context, hint }, source.table, set.table, test)) narrow.add(term)
+  }
+  return narrow
 }
 
 /** The conditions of a list besides its filter. Adds the tables that they read. */
-function buildConditions(
+async function buildConditions(
   search: RecordSearch,
   plan: ListPlan,
   restrictions: readonly Restriction[],
-): Awaitable<readonly SqlText<SqlBool>[]> {
-  const conditions: Awaitable<SqlText<SqlBool>>[] = subtypeConditions(search.resource)
-  if (plan.roleFilter.length > 0) conditions.push(selectorsCondition(search, [parseRoleFilter(plan)]))
-  for (const restriction of restrictions) conditions.push(toCondition(search, restriction))
-  return whenAllReady(conditions)
+): Promise<readonly SqlText<SqlBool>[]> {
+  const conditions: SqlText<SqlBool>[] = subtypeConditions(search.resource)
+  if (plan.roleFilter.length > 0) conditions.push(await selectorsCondition(search, [parseRoleFilter(plan)]))
+  for (const restriction of restrictions) conditions.push(await toCondition(search, restriction))
+  return conditions
 }
 
-function toCondition(search: RecordSearch, restriction: Restriction): Awaitable<SqlText<SqlBool>> {
+async function toCondition(search: RecordSearch, restriction: Restriction): Promise<SqlText<SqlBool>> {
   const { context, resource, tables } = search
   if ('ids' in restriction) return isOneOf(context.db, `${resource.table}.id`, restriction.ids)
   if ('sides' in restriction) return selectorsCondition(search, restriction.sides)

@@ -2,7 +2,6 @@
 import type { SqlBool } from 'kysely'
 import { toSetTableName } from '../../definitions/model/columns.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
-import { type Awaitable, whenAllReady, whenReady } from '../../foundation/awaitable.ts'
 import type { RoleSelector } from '../../policy/role-selector.ts'
 import type { Context } from '../context.ts'
 import { compileSql, getSqlDialect } from '../sql-dialect.ts'
@@ -29,19 +28,19 @@ export function parseRoleFilter({ roleFilter, roleSemantic }: ListPlan): RoleSel
 }
 
 /** Records that match any of these sides of policies: by id, by attributes, or all of them. Adds the tables it reads. */
-export function selectorsCondition(search: RecordSearch, sides: readonly RoleSelector[]): Awaitable<SqlText<SqlBool>> {
+export async function selectorsCondition(
+  search: RecordSearch,
+  sides: readonly RoleSelector[],
+): Promise<SqlText<SqlBool>> {
   const { context, resource, tables } = search
   if (sides.some((side) => side.isAll)) return ALWAYS
   tables.add(toSetTableName(resource, 'roleAttributes'))
-  const byAttributes = sides
-    .filter(({ attributes }) => attributes.size > 0)
-    .map(({ semantic, attributes }) => attributesCondition(search, semantic, [...attributes]))
+  const alternatives: SqlText<SqlBool>[] = []
+  for (const { semantic, attributes } of sides)
+    if (attributes.size > 0) alternatives.push(await attributesCondition(search, semantic, [...attributes]))
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
-  const byIds = ids.size > 0 ? [isOneOf(context.db, `${resource.table}.id`, [...ids])] : []
-  return whenReady(whenAllReady(byAttributes), (conditions) => {
-    const alternatives = [...conditions, ...byIds]
-    return alternatives.length === 0 ? sqlText<SqlBool>`1 = 0` : anyOf(alternatives)
-  })
+  if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
+  return alternatives.length === 0 ? sqlText<SqlBool>`1 = 0` : anyOf(alternatives)
 }
 
 /**
@@ -58,22 +57,20 @@ function anyOf(conditions: readonly SqlText<SqlBool>[]): SqlText<SqlBool> {
 // From this number of attributes on, a record is matched by how many of them it has, instead of by one test for each.
 const MANY_ATTRIBUTES = 8
 
-function attributesCondition(
+async function attributesCondition(
   search: RecordSearch,
   semantic: 'AllOf' | 'AnyOf',
   attributes: readonly string[],
-): Awaitable<SqlText<SqlBool>> {
+): Promise<SqlText<SqlBool>> {
   const { context, resource } = search
   const table = toSetTableName(resource, 'roleAttributes')
   const own = sqlText.ref(`${resource.table}.n`)
-  const having = (values: readonly string[]): Awaitable<SqlText<SqlBool>> => {
+  const having = async (values: readonly string[]): Promise<SqlText<SqlBool>> => {
     const has = getSqlDialect(context.db).isOneOf(sqlText.ref('value'), values)
     const select = sqlText`select n from ${sqlText.table(table)} where ${has}`
-    return whenReady(isSelective(search, resource.table, table, has), (isNarrow) =>
-      isNarrow
-        ? sqlText<SqlBool>`${own} in (${select})`
-        : sqlText<SqlBool>`exists (${select} and ${sqlText.ref(`${table}.n`)} = ${own})`,
-    )
+    return (await isSelective(search, resource.table, table, has))
+      ? sqlText<SqlBool>`${own} in (${select})`
+      : sqlText<SqlBool>`exists (${select} and ${sqlText.ref(`${table}.n`)} = ${own})`
   }
   if (semantic === 'AnyOf') return having(attributes)
   if (attributes.length >= MANY_ATTRIBUTES) {
@@ -81,8 +78,9 @@ function attributesCondition(
     const holders = sqlText`select n from ${sqlText.table(table)} where ${has} group by n having count(*) = ${attributes.length}`
     return sqlText<SqlBool>`${own} in (${holders})`
   }
-  const all = whenAllReady(attributes.map((attribute) => having([attribute])))
-  return whenReady(all, (conditions) => sqlText<SqlBool>`(${sqlText.join(conditions, sqlText` and `)})`)
+  const conditions: SqlText<SqlBool>[] = []
+  for (const attribute of attributes) conditions.push(await having([attribute]))
+  return sqlText<SqlBool>`(${sqlText.join(conditions, sqlText` and `)})`
 }
 
 /** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
@@ -93,22 +91,18 @@ export type RowCountHint = 'first' | 'all'
  * order and test each. Measured: for the first ones up to 2.4 times the square root of all records have it; for all of them up
  * to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
  */
-export function isSelective(
+export async function isSelective(
   { store, context, hint }: Pick<RecordSearch, 'store' | 'context' | 'hint'>,
   table: string,
   setTable: string,
   condition: SqlText<SqlBool>,
-): Awaitable<boolean> {
-  const counts = whenAllReady([
-    countMatches(store, context, setTable, condition),
-    countMatches(store, context, table, ALWAYS),
-  ])
-  return whenReady(counts, ([members = 0, records = 0]) =>
-    hint === 'all' ? members < records / 2 : members < 2.4 * Math.sqrt(records),
-  )
+): Promise<boolean> {
+  const members = await countMatches(store, context, setTable, condition)
+  const records = await countMatches(store, context, table, ALWAYS)
+  return hint === 'all' ? members < records / 2 : members < 2.4 * Math.sqrt(records)
 }
 
-function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Awaitable<number> {
+function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Promise<number> {
   const query = sqlText<{ n: number }>`select count(*) as n from ${sqlText.table(table)}${toWhere([condition])}`
   return store.count({ compile: () => compileSql(db, query) }, [table])
 }

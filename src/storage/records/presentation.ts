@@ -44,17 +44,20 @@ const MIN_LONG_BYTES = 64 * 1024
  * The same for a response, or the elements of a JSON array in pieces of UTF-8 if the list is long. Node.js writes a body that is
  * text together with the head, and one of bytes after it.
  */
-export function renderList(
+export async function renderList(
   parts: RenderParts,
   context: Context,
   resource: AnyResource,
   records: readonly CachedRecord[],
   presentation: Presentation = {},
-): Awaitable<readonly string[] | readonly Buffer[]> {
+): Promise<readonly string[] | readonly Buffer[]> {
   const isLong = records.reduce((sum, { bytes }) => sum + bytes.length, 0) >= MIN_LONG_BYTES
   if (!isLong || presentation.only) return renderRecords(parts, context, resource, records, presentation)
-  const tails = renderComputedTails(parts, context, resource, records, presentation)
-  return whenReady(tails, (rendered) => encodeRecords(records, rendered, presentation))
+  return encodeRecords(
+    records,
+    await renderComputedTails(parts, context, resource, records, presentation),
+    presentation,
+  )
 }
 
 function encodeRecords(

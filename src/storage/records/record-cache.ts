@@ -8,7 +8,6 @@ import { LRUCache } from 'lru-cache'
 import { listLinkColumns } from '../../definitions/model/links.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import { getResource, resources } from '../../definitions/resources/index.ts'
-import type { Awaitable } from '../../foundation/awaitable.ts'
 import type { AnyChange, Commit } from '../changes.ts'
 import type { ReadContext } from '../context.ts'
 import { getRecordTable } from '../entities/record-tables.ts'
@@ -62,13 +61,13 @@ export class RecordCache implements Cache {
   }
 
   /** The records of those ids, in their order; ids without a record are skipped. */
-  findByIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Awaitable<readonly CachedRecord[]> {
+  findByIds(context: ReadContext, resource: AnyResource, ids: readonly string[]): Promise<readonly CachedRecord[]> {
     const load = (missing: readonly string[]) => getRecordTable(resource).findByIds(context.db, missing)
     return this.#gather(context, resource, ids, this.#partition(resource).byId, load, ({ id }) => id)
   }
 
   /** The records of those keys (`n`), in their order; keys without a record are skipped. */
-  findByKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Awaitable<readonly CachedRecord[]> {
+  findByKeys(context: ReadContext, resource: AnyResource, keys: readonly number[]): Promise<readonly CachedRecord[]> {
     const load = (missing: readonly number[]) => getRecordTable(resource).findByKeys(context.db, missing)
     return this.#gather(context, resource, keys, this.#partition(resource).byKey, load, ({ n }) => n)
   }
@@ -98,24 +97,22 @@ export class RecordCache implements Cache {
     }
   }
 
-  #gather<K>(
+  async #gather<K>(
     context: ReadContext,
     resource: AnyResource,
     keys: readonly K[],
     partition: Pick<ReadonlyMap<K, CachedRecord>, 'get'>,
     load: (missingKeys: readonly K[]) => Promise<AnyRow[]>,
     keyOf: (record: CachedRecord) => K,
-  ): Awaitable<readonly CachedRecord[]> {
+  ): Promise<readonly CachedRecord[]> {
     // Read before anything is awaited: a commit, or other records of the page, may evict them meanwhile.
     const cached = keys.map((key) => partition.get(key))
     const missingKeys = keys.filter((_, at) => !cached[at])
     if (missingKeys.length === 0) return cached as CachedRecord[]
     const commits = this.#commits
-    const rendered = load(missingKeys).then((rows) => this.#render(context, resource, rows, commits))
-    return rendered.then((records) => {
-      const renderedByKey = new Map(records.map((record) => [keyOf(record), record]))
-      return keys.flatMap((key, at) => cached[at] ?? renderedByKey.get(key) ?? [])
-    })
+    const records = await this.#render(context, resource, await load(missingKeys), commits)
+    const renderedByKey = new Map(records.map((record) => [keyOf(record), record]))
+    return keys.flatMap((key, at) => cached[at] ?? renderedByKey.get(key) ?? [])
   }
 
   /** @param commits the number of commits before the rows were read */

@@ -13,7 +13,7 @@ import {
   SqliteAdapter,
   SqliteQueryCompiler,
 } from 'kysely'
-import type { ImmediateExecutor, SqlDialectAdapter } from '../sql-dialect.ts'
+import type { SqlDialectAdapter } from '../sql-dialect.ts'
 import { StoreMisuseError } from '../store.ts'
 import { sqliteDialect } from './sql-dialect.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
@@ -35,7 +35,7 @@ class SqliteDialectAdapter extends SqliteAdapter implements SqlDialectAdapter {
 const adapter = new SqliteDialectAdapter()
 const compiler = new SqliteQueryCompiler()
 
-export class SqliteExecutor implements QueryExecutor, ImmediateExecutor {
+export class SqliteExecutor implements QueryExecutor {
   readonly #statements: PreparedStatements
   readonly #permit: WritePermit
 

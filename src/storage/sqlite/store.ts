@@ -1,7 +1,6 @@
 // The store on one SQLite file: a connection for writes and plain reads, others for streams.
 import { type Compilable, type CompiledQuery, Kysely } from 'kysely'
 import { LRUCache } from 'lru-cache'
-import { type Awaitable, whenReady } from '../../foundation/awaitable.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import { Audit, type ChainHead } from '../audit/audit.ts'
@@ -145,16 +144,16 @@ class SqliteStore implements Store {
     return this.#streams.rows(query.compile(), options)
   }
 
-  scan<Row>(query: Compilable<Row>, reader: Reader): Awaitable<readonly Row[]> {
+  async scan<Row>(query: Compilable<Row>, reader: Reader): Promise<readonly Row[]> {
     return this.#scan(query.compile(), reader)
   }
 
-  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Awaitable<number> {
+  count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number> {
     const compiled = query.compile()
     const key = `${compiled.sql}\0${JSON.stringify(compiled.parameters)}`
-    return this.results.find(key, () => {
-      const rows = reader ? this.#scan(compiled, reader) : this.#executor.read(compiled)
-      return whenReady(rows, ([row]) => ({ value: row?.n ?? 0, tables, bytes: 0 }))
+    return this.results.find(key, async () => {
+      const [row] = reader ? await this.#scan(compiled, reader) : this.#executor.read(compiled)
+      return { value: row?.n ?? 0, tables, bytes: 0 }
     })
   }
 
@@ -190,7 +189,7 @@ class SqliteStore implements Store {
     }
   }
 
-  #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Awaitable<readonly Row[]> {
+  async #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Promise<readonly Row[]> {
     if (!this.#costlyStatements.get(query.sql)) {
       try {
         return this.#guard.withinUnits(MAX_UNGUARDED_COST, () => this.#executor.read(query))
