@@ -1,5 +1,5 @@
-// Values that may be available already. Records by id that are cached, and the polls of clients, are served without a promise,
-// because the timeout of a promise costs a small request a tenth of its work. All other code awaits.
+// Values that may be available already: cached records by id, which clients poll, are served without a promise. With one,
+// GET current-api-session cost 1.35 times as much, and GET identities/{id} 1.18, which is over their bound. All other code awaits.
 
 export type Awaitable<T> = T | Promise<T>
 
