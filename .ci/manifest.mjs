@@ -30,14 +30,14 @@ const plugin = new Plugin({
   respectNoCacheDefault: true,
 })
 await plugin.load()
-const { listTopics, renderReference } = await import('../dist/cli/generated.js')
+const { listTopics, renderCommandReference } = await import('../dist/cli/generated.js')
 const { version } = plugin.manifest
 const commands = Object.fromEntries(Object.entries(plugin.manifest.commands).sort(([a], [b]) => (a < b ? -1 : 1)))
 write('dist/topics.json', JSON.stringify(listTopics(commands)))
 // A line a command: quick to read at every start, and a change shows where it is.
 const lines = Object.entries(commands).map(([id, command]) => `${JSON.stringify(id)}: ${JSON.stringify(command)}`)
 write('oclif.manifest.json', `{"version": "${version}",\n"commands": {\n${lines.join(',\n')}\n}}\n`)
-const pages = divideReference(await renderReference())
+const pages = divideReference(await renderCommandReference())
 if (!isCheck) removeOtherPages(new URL('docs/cli/', root), pages)
 for (const [name, text] of pages) write(`docs/cli/${name}`, text)
 const { renderConfigReference } = await import('../dist/src/settings/config-reference.js')

@@ -20,7 +20,7 @@ import { policyAdvise } from './administration/policy-advise.ts'
 import { policyImpact } from './administration/policy-impact.ts'
 import { policyTest } from './administration/policy-test.ts'
 import { identityPosture, postureCheckTest } from './administration/posture.ts'
-import { Version } from './administration/version.ts'
+import { VersionCommand } from './administration/version.ts'
 import { apiRequest } from './api/api-request.ts'
 import { makeOperationCommands } from './api/operation-commands.ts'
 import { Completion } from './completion/completion.ts'
@@ -33,9 +33,9 @@ import { Init } from './local/init.ts'
 import { Quickstart } from './local/quickstart.ts'
 import { Serve } from './local/serve.ts'
 import { SystemdUnit } from './local/systemd-unit.ts'
-import { applyNetwork } from './network-file/apply.ts'
-import { exportNetwork } from './network-file/export.ts'
-import { planNetwork } from './network-file/plan.ts'
+import { applyCommand } from './network-file/apply.ts'
+import { exportCommand } from './network-file/export.ts'
+import { planCommand } from './network-file/plan.ts'
 
 const HAND_WRITTEN = {
   serve: Serve,
@@ -46,7 +46,7 @@ const HAND_WRITTEN = {
   logout: Logout,
   whoami,
   access,
-  version: Version,
+  version: VersionCommand,
   passwd,
   renew: Renew,
   'mfa:enroll': mfaEnroll,
@@ -66,9 +66,9 @@ const HAND_WRITTEN = {
   'identity:posture': identityPosture,
   'posture-check:test': postureCheckTest,
   doctor,
-  export: exportNetwork,
-  plan: planNetwork,
-  apply: applyNetwork,
+  export: exportCommand,
+  plan: planCommand,
+  apply: applyCommand,
   api: apiRequest,
   completion: Completion,
   'admin:recover': AdminRecover,

@@ -174,7 +174,7 @@ function toBodyLimitKey({ access, bodyLimit }: AnyOperation): BodyLimitKey {
 }
 
 /** A path of an operation; one at the root belongs to none of the HTTP APIs. */
-interface Route {
+interface OperationRoute {
   readonly path: string
   readonly api: Api | undefined
   /** What a listener must carry for it; undefined for paths that every listener has. */
@@ -182,7 +182,7 @@ interface Route {
 }
 
 /** Returns every path of an operation. */
-export function listRoutes(operation: AnyOperation): Route[] {
+export function listRoutes(operation: AnyOperation): OperationRoute[] {
   const below = operation.apis.map((api) => ({
     api,
     listenerApi: api,

@@ -2,7 +2,7 @@
 
 import { Access } from './access/access.ts'
 import type { LiveNetwork, RouterLoad } from './access/live-network.ts'
-import { type LiveState, storedTerminators } from './access/live-state.ts'
+import { type LiveSources, storedTerminators } from './access/live-state.ts'
 import { PostureDeadlines } from './access/posture/posture-deadlines.ts'
 import { ReportedPosture } from './access/posture/reported-posture.ts'
 import { ServiceChanges } from './access/services/service-changes.ts'
@@ -131,7 +131,7 @@ interface Routers {
 
 export interface OpenOptions {
   /** Sources of live state, for tests. Defaults to the routers that are connected. */
-  readonly live?: LiveState
+  readonly live?: LiveSources
   /** Stops the process, because memory no longer holds what the database holds. By default an uncaught exception does. */
   readonly fail?: (error: ProjectionError) => void
   readonly directory: string

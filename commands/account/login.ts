@@ -100,7 +100,7 @@ export class Login extends PrintingCommand {
           method,
           flags,
         )
-      : await signIn(url, root, method, flags)
+      : await logIn(url, root, method, flags)
     const next = {
       url,
       rootPem: root.pem,
@@ -157,7 +157,7 @@ interface SignedIn extends FactorResult {
 const MAX_ATTEMPTS = 3
 
 /** Signs in. A password that was typed at a prompt can be corrected. */
-async function signIn(url: string, root: RootCertificate, method: LoginMethod, flags: LoginFlags): Promise<SignedIn> {
+async function logIn(url: string, root: RootCertificate, method: LoginMethod, flags: LoginFlags): Promise<SignedIn> {
   for (let attempt = 1; ; attempt++) {
     const factor = await readPrimaryFactor(flags, method)
     try {

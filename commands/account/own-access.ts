@@ -64,7 +64,7 @@ async function describeService(client: Client, service: ServiceRecord): Promise<
   const missing = [
     ...permissions
       .filter((type) => !allowed.includes(type))
-      .flatMap((type) => describePosture(type, ofType(postureQueries, type))),
+      .flatMap((type) => describeFailingChecks(type, ofType(postureQueries, type))),
     ...(routers.some(({ isOnline }) => isOnline) ? [] : [describeRouters(routers.length)]),
     ...(permissions.includes('Dial') && !isHosted ? ['no host offers it at the moment'] : []),
   ]
@@ -89,7 +89,7 @@ const REQUIREMENTS: Readonly<Record<string, string>> = {
 }
 
 /** The checks of the set that lacks the fewest: one set that passes is enough. */
-function describePosture(type: AccessType, sets: readonly PostureQuerySet[]): string[] {
+function describeFailingChecks(type: AccessType, sets: readonly PostureQuerySet[]): string[] {
   const failing = sets.map(({ postureQueries }) => postureQueries.filter(({ isPassing }) => !isPassing))
   const [nearest = []] = failing.sort((a, b) => a.length - b.length)
   const verb = type === 'Dial' ? 'dialing' : 'hosting'

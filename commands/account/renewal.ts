@@ -70,7 +70,12 @@ export async function renewCertificate(
   const client = new Client(transport, { base: EITHER_PATH, token: session.token })
   const path = `/current-identity/authenticators/${session.authenticatorId}`
   const key = keepKey ? createPrivateKey(file.clientCertificate.keyPem) : generateClientKey()
-  const { clientCert, ca } = await requestExtension(client, path, encodeSigningRequest(session.identity.id, key), file)
+  const { clientCert, ca } = await sendExtensionRequest(
+    client,
+    path,
+    encodeSigningRequest(session.identity.id, key),
+    file,
+  )
   if (!isCertificateOf(key, clientCert)) {
     const message = `${file.url}: the response does not contain a certificate for the key`
     throw new CommandError(EXIT.failed, 'UNEXPECTED_RESPONSE', message)
@@ -82,14 +87,19 @@ export async function renewCertificate(
     const text = renderIdentityFile(renewed)
     const pending = findFileTarget(toPendingPath(file.target.path))
     replaceFile({ ...pending, status: file.target.status }, text)
-    await verifyExtension(client, path, clientCert, file, text)
+    await sendExtensionConfirmation(client, path, clientCert, file, text)
     replaceFile(file.target, text)
     removePending(file, text)
   })
   return renewed
 }
 
-async function requestExtension(client: Client, path: string, clientCertCsr: string, { target, url }: RenewableFile) {
+async function sendExtensionRequest(
+  client: Client,
+  path: string,
+  clientCertCsr: string,
+  { target, url }: RenewableFile,
+) {
   try {
     return (await client.call('POST', `${path}/extend`, { clientCertCsr })).data as { clientCert: string; ca: string }
   } catch (error) {
@@ -103,7 +113,7 @@ async function requestExtension(client: Client, path: string, clientCertCsr: str
 }
 
 /** Confirms that the new certificate was received. Only then it is valid, and the old one is not. */
-async function verifyExtension(
+async function sendExtensionConfirmation(
   client: Client,
   path: string,
   clientCert: string,

@@ -7,7 +7,7 @@ import { makeUsageError } from '../foundation/exit-codes.ts'
 import { readPem, readSecret } from '../foundation/flag-values.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { type CommandRun, defineConnectedCommand } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 
 export const caVerify = defineConnectedCommand({
   summary: 'Verifies a certificate authority, by a certificate that it issued to its verification token.',
@@ -62,7 +62,7 @@ async function makeProof(client: CommandRun['client'], id: string, key: KeyObjec
   return makeVerificationCertificate(authority, key, String(verificationToken), Date.now())
 }
 
-async function fetchAuthority(client: CommandRun['client'], id: string): Promise<Entity> {
+async function fetchAuthority(client: CommandRun['client'], id: string): Promise<OutputRecord> {
   const { data } = await client.call('GET', `/cas/${encodeURIComponent(id)}`)
-  return data as Entity
+  return data as OutputRecord
 }

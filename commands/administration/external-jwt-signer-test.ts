@@ -1,6 +1,6 @@
 // `controller external-jwt-signer test`: says which checks of a sign-in a token passes, and what decides each.
 import { Flags } from '@oclif/core'
-import type { CheckResult } from '../../src/authentication/sign-in/token-test.ts'
+import type { TokenCheckResult } from '../../src/authentication/sign-in/token-test.ts'
 import { resolveId } from '../client/names.ts'
 import { loadApiDescription } from '../foundation/description.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
@@ -29,7 +29,7 @@ export const externalJwtSignerTest = defineConnectedCommand({
     const id = resource ? await resolveId(client, resource, args.signer ?? '') : (args.signer ?? '')
     const path = `/controller/external-jwt-signers/${encodeURIComponent(id)}/test`
     const { data } = await client.call('POST', path, { token })
-    const checks = data as readonly CheckResult[]
+    const checks = data as readonly TokenCheckResult[]
     const isAccepted = checks.every(({ outcome }) => outcome === 'passed')
     const facts = { signer: id, accepted: isAccepted, checks }
     await print({ kind: 'done', sentence: escapeLines(render(args.signer ?? '', isAccepted, checks)), facts })
@@ -37,7 +37,7 @@ export const externalJwtSignerTest = defineConnectedCommand({
   },
 })
 
-function render(signer: string, isAccepted: boolean, checks: readonly CheckResult[]): string {
+function render(signer: string, isAccepted: boolean, checks: readonly TokenCheckResult[]): string {
   const width = Math.max(...checks.map(({ check }) => check.length))
   const lines = checks.map(({ check, outcome, message }) => {
     return `  ${MARKS[outcome]} ${check.padEnd(width)}  ${outcome === 'skipped' ? 'not checked' : message}`

@@ -1,7 +1,7 @@
 // `controller policy advise`: explains why an identity can reach a service, or why not, link by link.
 
 import { Flags } from '@oclif/core'
-import type { Advice, Link, Remedy } from '../../src/access/advice/chain.ts'
+import type { Advice, AdviceLink, Remedy } from '../../src/access/advice/chain.ts'
 import { findOwnAccess, renderOwnAccess } from '../account/access.ts'
 import { CLIENT_PATH } from '../client/client.ts'
 import { resolvePathId } from '../client/names.ts'
@@ -10,7 +10,7 @@ import { EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { quoteShellWord, toCommandLine } from '../foundation/shell-words.ts'
 import { optionalArgument, requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { escapeLines } from '../terminal/text.ts'
 import { toCommandWords } from './remedies.ts'
 
@@ -47,7 +47,7 @@ export const policyAdvise = defineConnectedCommand({
     const type = flags.bind ? 'Bind' : 'Dial'
     const { data } = await client.call('GET', `/controller/policy/advise/${identity}/${service}?type=${type}`)
     const advice = data as Advice
-    await print({ kind: 'done', sentence: escapeLines(renderAdvice(advice)), facts: data as Entity })
+    await print({ kind: 'done', sentence: escapeLines(renderAdvice(advice)), facts: data as OutputRecord })
     return advice.verdict === 'denied' ? EXIT.denied : EXIT.done
   },
 })
@@ -74,7 +74,7 @@ function renderAdvice({ identity, service, type, verdict, links }: Advice): stri
   return [`${identity.name} ${verb} ${service.name}: ${VERDICT_TEXTS[verdict]}`, '', ...lines].join('\n')
 }
 
-function renderMiss({ nearestMiss }: Link): string[] {
+function renderMiss({ nearestMiss }: AdviceLink): string[] {
   if (!nearestMiss) return []
   const lacking = nearestMiss.lacking.map(({ record, attributes }) =>
     attributes
@@ -84,7 +84,7 @@ function renderMiss({ nearestMiss }: Link): string[] {
   return [`nearest: ${nearestMiss.policy.name}, but ${lacking.join(' and ')}`]
 }
 
-function renderRemedy({ remedy, alternatives = [], next = [] }: Link, identity: string): string[] {
+function renderRemedy({ remedy, alternatives = [], next = [] }: AdviceLink, identity: string): string[] {
   if (!remedy) return next.map((one, at) => `${at === 0 ? 'next:   ' : '        '}${toCommandText(one)}`)
   return [remedy, ...alternatives].flatMap((one, at) => [
     `${at === 0 ? 'remedy: ' : 'or:     '}${toCommandText(one)}`,
@@ -93,7 +93,7 @@ function renderRemedy({ remedy, alternatives = [], next = [] }: Link, identity: 
 }
 
 /** The remedies that are not changes of a record. */
-function renderHints({ hosts = [], warning, hint }: Link, service: string): string[] {
+function renderHints({ hosts = [], warning, hint }: AdviceLink, service: string): string[] {
   return [
     ...(warning === undefined ? [] : [`warning: ${warning}`]),
     ...(hint === undefined ? [] : [`try:    ${hint}`]),

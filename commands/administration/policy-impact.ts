@@ -8,12 +8,12 @@ import { requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { escapeLines } from '../terminal/text.ts'
 
-const resources = listPolicyResources(loadApiDescription())
+const impactResources = listPolicyResources(loadApiDescription())
 
 export const policyImpact = defineConnectedCommand({
   summary: 'Shows what access a deletion or a change would remove and grant, without making it.',
   args: {
-    kind: requiredArgument({ description: 'Kind of the record.', options: resources.map(({ name }) => name) }),
+    kind: requiredArgument({ description: 'Kind of the record.', options: impactResources.map(({ name }) => name) }),
     record: requiredArgument({ description: 'Name or id of the record.' }),
   },
   flags: {
@@ -24,7 +24,7 @@ export const policyImpact = defineConnectedCommand({
   },
   example: 'service-policy web-users',
   async run({ client, args, flags, print }) {
-    const resource = resources.find(({ name }) => name === args.kind)
+    const resource = impactResources.find(({ name }) => name === args.kind)
     if (!resource) return
     const id = await resolveId(client, resource, args.record ?? '')
     const changes = flags.changes === undefined ? {} : { changes: await readJson('changes', String(flags.changes)) }

@@ -5,7 +5,7 @@ import { resolvePathId } from '../client/names.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { escapeLines } from '../terminal/text.ts'
 
 interface TestedCheck {
@@ -23,7 +23,7 @@ export const identityPosture = defineConnectedCommand({
     const identity = await resolvePathId(client, 'identities', args.identity)
     const { data } = await client.call('GET', `/controller/posture/identities/${identity}`)
     const sentence = escapeLines(renderOverview(data as PostureOverview))
-    await print({ kind: 'done', sentence, facts: data as Entity })
+    await print({ kind: 'done', sentence, facts: data as OutputRecord })
   },
 })
 
@@ -38,7 +38,7 @@ export const postureCheckTest = defineConnectedCommand({
     const tested = data as TestedCheck
     const { name, evidence, message } = tested.postureCheck
     const sentence = `${tested.identity.name} ${VERDICTS[evidence]} ${name}: ${message}`
-    await print({ kind: 'done', sentence: escapeLines(sentence), facts: data as Entity })
+    await print({ kind: 'done', sentence: escapeLines(sentence), facts: data as OutputRecord })
     return evidence === 'passing' ? EXIT.done : EXIT.denied
   },
 })

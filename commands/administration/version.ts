@@ -17,13 +17,13 @@ interface ControllerVersion {
   readonly buildDate: string
 }
 
-export class Version extends PrintingCommand {
+export class VersionCommand extends PrintingCommand {
   static override summary = 'Shows the version of this command line, and that of the controller.'
   static override baseFlags = { ...printingFlags, ...connectionFlags }
   static override examples = ['<%= config.bin %> <%= command.id %> -o json']
 
   async run(): Promise<void> {
-    const parsed = await this.parse(Version)
+    const parsed = await this.parse(VersionCommand)
     const flags = parsed.flags as ConnectionFlags & { output?: unknown }
     const commandLineVersion = `v${this.config.version}`
     const ownLine = `command line  ${commandLineVersion} (node ${process.version})`

@@ -4,7 +4,7 @@ import { readExpiry } from '../client/external-jwt.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { toTimeText } from '../foundation/times.ts'
 import type { CommandRun } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { findJwt } from '../terminal/formats.ts'
 import { canPrompt, confirm } from '../terminal/prompts.ts'
 import type { FlagValues } from './body.ts'
@@ -41,7 +41,7 @@ function listMethods({ members }: CommandTask): string[] {
 }
 
 /** What the user is told about the token of a record: when it expires, and how to obtain it, if the command does not print it. */
-export async function describeToken(task: CommandTask, record: Entity, { flags }: CommandRun): Promise<string[]> {
+export async function describeToken(task: CommandTask, record: OutputRecord, { flags }: CommandRun): Promise<string[]> {
   const jwt = task.carriesJwt ? findJwt(record) : undefined
   const [noun = ''] = task.commandId.split(':')
   const label = String(record.name ?? record.id)
@@ -55,7 +55,7 @@ export async function describeToken(task: CommandTask, record: Entity, { flags }
 }
 
 /** What helps a new identity that has no way to sign in. */
-function describeNoToken({ externalId }: Entity, label: string): string[] {
+function describeNoToken({ externalId }: OutputRecord, label: string): string[] {
   if (typeof externalId === 'string' && externalId !== '') return []
   const command = toCommandLine('enrollment create', ['--identity', label, '--method', 'ott'])
   return [`${label} cannot sign in yet: it has no credential, and no token to obtain one.`, `Try: ${command}`]

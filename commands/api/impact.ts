@@ -22,7 +22,7 @@ interface BlockedEffect extends Effect {
 }
 
 /** The impact of a change on access, as the controller computes it. */
-export interface Impact {
+export interface ReportedImpact {
   readonly loses: Effect
   readonly gains: Effect
   readonly blockedLosses: BlockedEffect
@@ -62,7 +62,7 @@ export async function fetchRequestImpact(
   { method, path }: OperationDescription,
   { ids, body }: PreparedRequest,
   api: ApiDescription,
-): Promise<Impact | undefined> {
+): Promise<ReportedImpact | undefined> {
   const [plural = '', parameter, ...rest] = splitPath(path)
   const isOfRecord = rest.length === 0 && listPolicyResources(api).some((resource) => resource.plural === plural)
   if (!isOfRecord) return undefined
@@ -74,13 +74,13 @@ export async function fetchRequestImpact(
 export async function fetchImpact(
   client: Client,
   change: { readonly resource: string; readonly id: string | null; readonly changes?: unknown },
-): Promise<Impact> {
+): Promise<ReportedImpact> {
   const { data } = await client.call('POST', '/controller/policy/impact', change)
-  return data as Impact
+  return data as ReportedImpact
 }
 
 /** The impact in sentences; empty if access does not change. */
-export function renderImpact(impact: Impact): string[] {
+export function renderImpact(impact: ReportedImpact): string[] {
   const { loses, gains, blockedLosses, blockedGains, unreachable, sessions, gates, isComplete } = impact
   const prefix = isComplete ? '' : 'At least '
   const sentence = (effect: Effect, verb: string, condition = '') =>

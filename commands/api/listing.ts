@@ -7,7 +7,7 @@ import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { splitPath } from '../foundation/naming.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import type { CommandRun } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { withProgress } from '../terminal/progress.ts'
 import { getCredentials, omitCredentials } from './credentials.ts'
 import { addReferenceNames, isForPeople, toReferenceColumn } from './reference-names.ts'
@@ -44,8 +44,8 @@ export async function printList({ operation, api }: CommandTask, path: string, r
 
   /** The items with the names of what they refer to. A table needs all of them at once, too. */
   async function* nameItems(unnamed: AsyncIterable<unknown>): AsyncIterable<unknown> {
-    const records: Entity[] = []
-    for await (const item of unnamed) records.push(item as Entity)
+    const records: OutputRecord[] = []
+    for await (const item of unnamed) records.push(item as OutputRecord)
     yield* await addReferenceNames(records, name, api, client)
   }
 
@@ -77,7 +77,7 @@ export async function printList({ operation, api }: CommandTask, path: string, r
 }
 
 async function* omitEach(items: AsyncIterable<unknown>, credentials: readonly string[]): AsyncIterable<unknown> {
-  for await (const item of items) yield omitCredentials(item as Entity, credentials)
+  for await (const item of items) yield omitCredentials(item as OutputRecord, credentials)
 }
 
 /**

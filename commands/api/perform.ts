@@ -5,7 +5,7 @@ import { makeUsageError } from '../foundation/exit-codes.ts'
 import { readJson, readText } from '../foundation/flag-values.ts'
 import { isListed } from '../foundation/naming.ts'
 import type { CommandRun } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { fillPath, findReferencedResource } from './arguments.ts'
 import { type FlagValues, listMissingFlags, readBodyFromFlags, setAt } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'
@@ -84,7 +84,7 @@ async function prepareRequest(
   const replaced = isChange && isReadable ? listReplacedSets(members, common) : []
   const hasChanges = hasSetChanges(operation, members, run.flags)
   if (replaced.length === 0 && !hasChanges) return { ...request, body: common, removed: [] }
-  const record = (await run.client.call('GET', recordPath)).data as Entity
+  const record = (await run.client.call('GET', recordPath)).data as OutputRecord
   const body = structuredClone(common ?? {}) as Record<string, unknown>
   const removed = listRemovedEntries(replaced, record, body)
   const resolve = (member: BodyFlag, entry: string) => resolveEntry(task, member, entry, run)

@@ -8,7 +8,7 @@ import { CommandError } from '../foundation/exit-codes.ts'
 import { splitPath } from '../foundation/naming.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import type { CommandRun } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { findJwt, noJwtError } from '../terminal/formats.ts'
 import { confirmReplacement } from '../terminal/replacement.ts'
 import { OUTPUT_LOST } from '../terminal/stdout.ts'
@@ -20,11 +20,11 @@ import { addReferenceNames, isForPeople } from './reference-names.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
 /** What a request has done. */
-export interface Outcome {
+export interface RequestOutcome {
   /** A sentence about the change; undefined if nothing was changed. */
   readonly sentence?: string
   /** The record after the change; for one that is gone, the facts about it. */
-  readonly record: Entity
+  readonly record: OutputRecord
   /** The columns of the record in a table; undefined if it is shown in full, or not at all. */
   readonly columns?: readonly string[]
   /** Whether the sentence is the whole result. */
@@ -39,14 +39,14 @@ export async function buildOutcome(
   request: PreparedRequest,
   response: ApiResponse,
   run: CommandRun,
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   const { operation } = task
   const { returns } = operation
   if (run.flags['dry-run'] === true) return buildDryRun(task, request, run)
   if (returns.kind === 'raw') return { record: {}, text: response.reply.text }
   if (returns.kind === 'created') return buildCreated(task, returns.resource, response, request, run)
   if (returns.kind === 'empty' || returnsReference(operation)) return buildDone(task, request, run)
-  const record = omitCredentials((response.data ?? {}) as Entity, getCredentials(operation, task.api))
+  const record = omitCredentials((response.data ?? {}) as OutputRecord, getCredentials(operation, task.api))
   if (operation.method !== 'GET' || !isForPeople(run)) return { record }
   const [head = ''] = splitPath(operation.path)
   const [namedRecord = record] = await addReferenceNames([record], head, task.api, run.client)
@@ -54,7 +54,7 @@ export async function buildOutcome(
 }
 
 /** What the change would do: the record is as it was before. */
-async function buildDryRun(task: CommandTask, request: PreparedRequest, run: CommandRun): Promise<Outcome> {
+async function buildDryRun(task: CommandTask, request: PreparedRequest, run: CommandRun): Promise<RequestOutcome> {
   const { commandId, operation, api } = task
   const [noun = '', verb = ''] = commandId.split(':')
   const body = (request.body ?? {}) as { readonly name?: unknown }
@@ -79,11 +79,11 @@ async function buildCreated(
   { data }: ApiResponse,
   { defaults }: PreparedRequest,
   run: CommandRun,
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   const { id } = data as { id: string }
   const resource = task.api.resources[plural]
   const record = (await fetchRecord(task, plural, id, run)) ?? { id }
-  const name = String((record as Entity).name ?? id)
+  const name = String((record as OutputRecord).name ?? id)
   const sentence = `Created ${toNoun(resource?.name ?? plural)} ${name}${toDefaultsText(defaults)}.`
   return { sentence, record, ...(resource ? { columns: resource.columns } : {}) }
 }
@@ -98,7 +98,7 @@ async function buildDone(
   task: CommandTask,
   { ids, defaults, label, removed }: PreparedRequest,
   run: CommandRun,
-): Promise<Outcome> {
+): Promise<RequestOutcome> {
   const { operation, api } = task
   const [head = '', parameter = ''] = splitPath(operation.path)
   const resource = api.resources[head]
@@ -109,7 +109,7 @@ async function buildDone(
   const sentence = `${describeChange(task, resource, label)}${defaultsText}.${removals}`
   const isDeleted = operation.method === 'DELETE' && splitPath(operation.path).length === 2
   const record = id !== undefined && !isDeleted ? await fetchRecord(task, head, id, run) : undefined
-  if (record) return { sentence, record, columns: findColumns(head, api) }
+  if (record) return { sentence, record, columns: chooseColumns(head, api) }
   const facts = { ...(id === undefined ? {} : { id }), ...(isDeleted ? { deleted: true } : { done: operation.id }) }
   return { sentence, record: facts, isSentence: true }
 }
@@ -170,11 +170,11 @@ async function fetchRecord(
   plural: string,
   id: string,
   { client }: CommandRun,
-): Promise<Entity | undefined> {
+): Promise<OutputRecord | undefined> {
   const detail = api.operations.find(({ method, path }) => method === 'GET' && isPathOf(path, plural, ':id'))
   if (!detail) return undefined
   const { data } = await client.call('GET', detail.path.replace(':id', encodeURIComponent(id)))
-  return data as Entity
+  return data as OutputRecord
 }
 
 /** Whether a path has these parts. */
@@ -183,7 +183,7 @@ function isPathOf(path: string, ...parts: readonly string[]): boolean {
 }
 
 /** The columns of the list of these records. */
-function findColumns(plural: string, api: ApiDescription): readonly string[] {
+function chooseColumns(plural: string, api: ApiDescription): readonly string[] {
   const list = api.operations.find(({ method, path }) => method === 'GET' && isPathOf(path, plural))
   return list ? getColumns(list, api) : []
 }
@@ -220,7 +220,7 @@ async function isJwtOf(path: string, task: CommandTask, { ids }: PreparedRequest
 /** Prints an outcome. @throws CommandError with exit code 5 if its JWT is requested, and there is none */
 export async function printOutcome(
   task: CommandTask,
-  outcome: Outcome,
+  outcome: RequestOutcome,
   run: CommandRun,
   jwtFile: ReservedFile | undefined,
 ): Promise<void> {
@@ -235,7 +235,7 @@ export async function printOutcome(
 function explainLostOutput(
   error: unknown,
   { commandId }: CommandTask,
-  { name, id }: Entity,
+  { name, id }: OutputRecord,
   { flags }: CommandRun,
 ): unknown {
   const label = name ?? id
@@ -248,7 +248,7 @@ function explainLostOutput(
 
 async function printParts(
   task: CommandTask,
-  { sentence, record, columns, isSentence, text }: Outcome,
+  { sentence, record, columns, isSentence, text }: RequestOutcome,
   run: CommandRun,
   jwtFile: ReservedFile | undefined,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import type { ApiDescription, ResourceDescription } from '../../src/client/api-d
 import type { Client } from '../client/client.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import type { CommandRun } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { findReferencedResource } from './arguments.ts'
 import { setAt } from './body.ts'
 import { getAt, listBodyFlags } from './body-flags.ts'
@@ -35,13 +35,13 @@ function toReferenceMember(member: string): string {
  * @param plural the resource of the records
  */
 export async function addReferenceNames(
-  records: readonly Entity[],
+  records: readonly OutputRecord[],
   plural: string,
   api: ApiDescription,
   client: Client,
-): Promise<Entity[]> {
+): Promise<OutputRecord[]> {
   const sets = listSetMembers(plural, api)
-  const listMembers = (record: Entity) => [...listSingleMembers(record, api), ...sets]
+  const listMembers = (record: OutputRecord) => [...listSingleMembers(record, api), ...sets]
   const idsByPlural = new Map<string, Set<string>>()
   for (const record of records) {
     for (const { path, resource } of listMembers(record)) {
@@ -51,12 +51,12 @@ export async function addReferenceNames(
     }
   }
   const names = new Map<string, string>()
-  for (const [referenced, ids] of idsByPlural) await loadNames(referenced, [...ids], client, names)
+  for (const [referenced, ids] of idsByPlural) await fetchNames(referenced, [...ids], client, names)
   return records.map((record) => withNames(record, listMembers(record), names))
 }
 
 /** The members of a record with one id each, besides which the API has no reference. */
-function listSingleMembers(record: Entity, api: ApiDescription): IdMember[] {
+function listSingleMembers(record: OutputRecord, api: ApiDescription): IdMember[] {
   return Object.entries(record).flatMap(([name, value]) => {
     if (typeof value !== 'string' || value === '' || record[toReferenceMember(name)] !== undefined) return []
     const resource = findReferencedResource(name, api)
@@ -76,7 +76,7 @@ function listSetMembers(plural: string, { operations, resources }: ApiDescriptio
 // So that the URL stays short.
 const MAX_IDS = 100
 
-async function loadNames(plural: string, ids: readonly string[], client: Client, names: Map<string, string>) {
+async function fetchNames(plural: string, ids: readonly string[], client: Client, names: Map<string, string>) {
   for (let at = 0; at < ids.length; at += MAX_IDS) {
     const filter = `id in ${JSON.stringify(ids.slice(at, at + MAX_IDS))}`
     try {
@@ -88,7 +88,11 @@ async function loadNames(plural: string, ids: readonly string[], client: Client,
   }
 }
 
-function withNames(record: Entity, members: readonly IdMember[], names: ReadonlyMap<string, string>): Entity {
+function withNames(
+  record: OutputRecord,
+  members: readonly IdMember[],
+  names: ReadonlyMap<string, string>,
+): OutputRecord {
   const named: Record<string, unknown> = { ...record }
   const toReference = (id: string) => ({ id, name: names.get(id) ?? id })
   for (const { path } of members) {

@@ -7,7 +7,7 @@ import { withProgress } from '../terminal/progress.ts'
 import { escapeLines } from '../terminal/text.ts'
 import { listPathArguments } from './arguments.ts'
 import { confirmRequests, confirmSelection } from './confirmations.ts'
-import { buildOutcome, type Outcome } from './present.ts'
+import { buildOutcome, type RequestOutcome } from './present.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
 /** Sends a request of the task. @throws RequestError if the controller rejects it */
@@ -42,15 +42,15 @@ export async function sendAll(
   if (run.words.length === 0) await confirmSelection(task, requests, run)
   await confirmRequests(task, requests, run)
   let exitCode: number | undefined
-  const outcomes: Outcome[] = []
+  const outcomes: RequestOutcome[] = []
   const plural = listPathArguments(task.operation, task.api)[0]?.resource?.plural ?? ''
   for await (const outcome of withProgress(sendEach(), plural, 'table', async () => requests.length)) {
-    outcomes.push(outcome as Outcome)
+    outcomes.push(outcome as RequestOutcome)
   }
   if (outcomes.length > 0) await printAll(outcomes, plural, run)
   return exitCode
 
-  async function* sendEach(): AsyncIterable<Outcome> {
+  async function* sendEach(): AsyncIterable<RequestOutcome> {
     for (const request of requests) {
       try {
         yield await buildOutcome(task, request, await sendRequest(task, request, run), run)
@@ -68,7 +68,7 @@ function isRefusal(error: unknown): error is RequestError {
   return error instanceof RequestError && [400, 404, 409].includes(error.status)
 }
 
-async function printAll(outcomes: readonly Outcome[], plural: string, run: CommandRun): Promise<void> {
+async function printAll(outcomes: readonly RequestOutcome[], plural: string, run: CommandRun): Promise<void> {
   const { output } = run.flags
   const sentences = outcomes.flatMap(({ sentence }) => (sentence === undefined ? [] : [sentence]))
   if ((output === undefined || output === 'table') && outcomes.every(({ isSentence }) => isSentence)) {

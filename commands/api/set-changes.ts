@@ -2,7 +2,7 @@
 import { Flags, type Interfaces } from '@oclif/core'
 import type { OperationDescription } from '../../src/client/api-description.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 import { assertSingleRoles, type FlagValues, parseKeyValue } from './body.ts'
 import { type BodyFlag, getAt } from './body-flags.ts'
 
@@ -44,10 +44,10 @@ export function hasSetChanges(
   members: readonly BodyFlag[],
   flags: FlagValues,
 ): boolean {
-  return listChangeableSets(operation, members).some(({ flag }) => readEntries(flags, flag).hasChanges)
+  return listChangeableSets(operation, members).some(({ flag }) => readSetEntries(flags, flag).hasChanges)
 }
 
-function readEntries(flags: FlagValues, flag: string) {
+function readSetEntries(flags: FlagValues, flag: string) {
   const added = (flags[`add-${flag}`] ?? []) as readonly string[]
   const removed = (flags[`remove-${flag}`] ?? []) as readonly string[]
   return { added, removed, hasChanges: added.length + removed.length > 0 }
@@ -63,20 +63,20 @@ export async function computeSetChanges(
   operation: OperationDescription,
   members: readonly BodyFlag[],
   flags: FlagValues,
-  record: Entity,
+  record: OutputRecord,
   resolve: (member: BodyFlag, entry: string) => Promise<string>,
 ): Promise<(readonly [member: BodyFlag, value: unknown])[]> {
   const changes: (readonly [BodyFlag, unknown])[] = []
   for (const member of listChangeableSets(operation, members)) {
     const { flag, form, path } = member
-    const { added, removed, hasChanges } = readEntries(flags, flag)
+    const { added, removed, hasChanges } = readSetEntries(flags, flag)
     if (!hasChanges) continue
     assertSingleRoles(`add-${flag}`, member, added)
     const current = getAt(record, path)
     changes.push([
       member,
       form === 'pairs'
-        ? changePairs(member, (current ?? {}) as Entity, added, removed)
+        ? changePairs(member, (current ?? {}) as OutputRecord, added, removed)
         : await changeSet(member, (current ?? []) as readonly string[], added, removed, resolve),
     ])
   }
@@ -102,7 +102,7 @@ async function changeSet(
 
 function changePairs(
   member: BodyFlag,
-  current: Entity,
+  current: OutputRecord,
   added: readonly string[],
   removed: readonly string[],
 ): Record<string, unknown> {
@@ -131,11 +131,11 @@ export function listReplacedSets(members: readonly BodyFlag[], body: unknown): B
 }
 
 /** The entries that are in the record and not in the body, as text for the user: `role abroad`. */
-export function listRemovedEntries(sets: readonly BodyFlag[], record: Entity, body: unknown): string[] {
+export function listRemovedEntries(sets: readonly BodyFlag[], record: OutputRecord, body: unknown): string[] {
   return sets.flatMap(({ flag, path, form }) => {
     const before = getAt(record, path) ?? []
     const after = getAt(body, path) ?? []
-    const keys = (value: unknown) => (form === 'pairs' ? Object.keys(value as Entity) : (value as string[]))
+    const keys = (value: unknown) => (form === 'pairs' ? Object.keys(value as OutputRecord) : (value as string[]))
     const keysAfter = new Set(keys(after))
     const names = readDisplayNames(record, path)
     return keys(before).flatMap((entry) => (keysAfter.has(entry) ? [] : [`${flag} ${names.get(entry) ?? entry}`]))
@@ -143,7 +143,7 @@ export function listRemovedEntries(sets: readonly BodyFlag[], record: Entity, bo
 }
 
 /** Role → the same with a name instead of an id, from the display list of the record. */
-function readDisplayNames(record: Entity, path: readonly string[]): ReadonlyMap<string, string> {
+function readDisplayNames(record: OutputRecord, path: readonly string[]): ReadonlyMap<string, string> {
   const list = getAt(record, [...path.slice(0, -1), `${path.at(-1)}Display`])
   const entries = Array.isArray(list) ? (list as readonly { role?: unknown; name?: unknown }[]) : []
   return new Map(entries.map(({ role, name }) => [String(role), String(name)]))

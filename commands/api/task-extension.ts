@@ -1,7 +1,7 @@
 // The interface by which a generated command does more than its operation.
 import type { Interfaces } from '@oclif/core'
 import type { CommandRun } from '../framework/connected.ts'
-import type { Entity } from '../terminal/cells.ts'
+import type { OutputRecord } from '../terminal/cells.ts'
 
 export interface TaskExtension {
   readonly flags: Interfaces.FlagInput
@@ -13,7 +13,7 @@ export interface TaskExtension {
 
 export interface FollowUp {
   /** Called with the record after the change. */
-  finish(record: Entity): void
+  finish(record: OutputRecord): void
   /** Called in any case. */
   release(): void
 }

@@ -9,14 +9,14 @@ import { toTimeText } from '../foundation/times.ts'
 import { fetchOfferedTrust, type OfferedTrust } from './trust.ts'
 
 const METHODS = ['ott', 'ottca', 'ca', 'updb'] as const
-export type EnrollmentMethod = (typeof METHODS)[number]
+export type TokenMethod = (typeof METHODS)[number]
 
 /** The claims of a token that an enrollment needs. */
 export interface EnrollmentToken {
   /** The file that it came from, for messages. */
   readonly source: string
   readonly jwt: string
-  readonly method: EnrollmentMethod
+  readonly method: TokenMethod
   /** The address of the controller, `https://host:port`. */
   readonly url: string
   /** The id of the identity; for `ca` that of the authority. */

@@ -16,7 +16,7 @@ export async function explainFailedSignIn(error: unknown, factor: PrimaryFactor,
   if (!(error instanceof RequestError && isRejection(error, factor))) return error
   switch (factor.method) {
     case 'password':
-      return wrongPasswordError(url)
+      return explainWrongPassword(url)
     case 'cert':
       return explainCertificate(factor, url)
     case 'ext-jwt':
@@ -30,7 +30,7 @@ function isRejection({ code, field }: RequestError, { method }: PrimaryFactor): 
   return method === 'password' && code === 'COULD_NOT_VALIDATE' && (field === 'username' || field === 'password')
 }
 
-function wrongPasswordError(url: string): CommandError {
+function explainWrongPassword(url: string): CommandError {
   return new CommandError(EXIT.signInFirst, 'INVALID_AUTH', `${url}: the username or the password is not accepted`, {
     hint: 'check the username and the password',
   })

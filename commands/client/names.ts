@@ -50,7 +50,7 @@ async function findOwned(
   { ownerSymbol }: ResourceDescription,
   name: string,
   list: string,
-): Promise<readonly NamedRecord[]> {
+): Promise<readonly FoundRecord[]> {
   if (ownerSymbol === undefined || list.split('/').length > 2) return []
   const [identity] = await searchRecords(client, '/identities', `name = ${quoteText(name)}`, 1)
   return identity ? searchRecords(client, list, `${ownerSymbol} = ${quoteText(identity.id)}`, MAX_OWNED) : []
@@ -75,7 +75,7 @@ export function toNoun(name: string): string {
   return name.replaceAll('-', ' ')
 }
 
-interface NamedRecord {
+interface FoundRecord {
   readonly id: string
   readonly name?: string
 }
@@ -85,9 +85,9 @@ async function searchRecords(
   list: string,
   filter: string,
   limit: number,
-): Promise<readonly NamedRecord[]> {
+): Promise<readonly FoundRecord[]> {
   const { data } = await client.call('GET', `${list}?limit=${limit}&filter=${encodeURIComponent(filter)}`)
-  return data as NamedRecord[]
+  return data as FoundRecord[]
 }
 
 const MAX_CANDIDATES = 200

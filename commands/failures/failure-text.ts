@@ -3,7 +3,7 @@ import { colorText, hasColors } from '../terminal/colors.ts'
 import { escapeJson, escapeLines } from '../terminal/text.ts'
 
 /** The command that failed. */
-export interface Attempt {
+export interface FailedAttempt {
   /** As it is typed: `identity list`. */
   readonly command: string
   readonly argv: readonly string[]

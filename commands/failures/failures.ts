@@ -6,11 +6,11 @@ import { CommandError, EXIT, toExitCode } from '../foundation/exit-codes.ts'
 import { describeFileError, isFileError } from '../foundation/file-errors.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
-import { type Attempt, type Failure, writeFailure } from './failure-text.ts'
+import { type FailedAttempt, type Failure, writeFailure } from './failure-text.ts'
 import { describeUsage, toHelpCommand } from './usage-errors.ts'
 
 /** Writes the failure to stderr, and returns the exit code. */
-export async function reportFailure(error: Error, attempt: Attempt): Promise<number> {
+export async function reportFailure(error: Error, attempt: FailedAttempt): Promise<number> {
   if (error instanceof Errors.ExitError) return error.oclif.exit ?? EXIT.failed
   const isUsage = error instanceof Errors.CLIError
   writeFailure(isUsage ? describeUsage(error, attempt) : await describeFailure(error, attempt), attempt.argv)
@@ -23,7 +23,7 @@ function getExitCode(error: Error): number {
   return error instanceof RequestError ? toExitCode(error) : EXIT.failed
 }
 
-async function describeFailure(error: Error, attempt: Attempt): Promise<Failure> {
+async function describeFailure(error: Error, attempt: FailedAttempt): Promise<Failure> {
   if (error instanceof RequestError) return describeRequestError(error, attempt)
   if (error instanceof UnreachableError) {
     const { describeUnreachable } = await import('./unreachable.ts')
@@ -43,7 +43,7 @@ async function describeFailure(error: Error, attempt: Attempt): Promise<Failure>
 
 // ---- error responses of the controller ----------------------------------------------------------------------------
 
-async function describeRequestError(error: RequestError, attempt: Attempt): Promise<Failure> {
+async function describeRequestError(error: RequestError, attempt: FailedAttempt): Promise<Failure> {
   const { target, code, field, requestId } = error
   const hint = await findHint(error, attempt)
   return {
@@ -66,7 +66,7 @@ function explainRequestError({ causeCode, reason, explanation }: RequestError): 
   return causeCode === 'PERMISSION_DENIED' && reason ? `not permitted: ${reason}` : explanation
 }
 
-async function findHint(error: RequestError, attempt: Attempt): Promise<string | undefined> {
+async function findHint(error: RequestError, attempt: FailedAttempt): Promise<string | undefined> {
   const { target, status, causeCode, code } = error
   const isOnline = target.startsWith('https://')
   const [noun] = attempt.command.split(' ')
@@ -105,7 +105,7 @@ async function findHint(error: RequestError, attempt: Attempt): Promise<string |
 const ATTRIBUTE_FLAG = /^--(?:add-)?role(?:-attributes)?$/
 
 /** The command with role attributes as they are stored, if one begins with the mark that only policies use: `#staff`. */
-function toBareAttributes({ field, value }: RequestError, { command, argv }: Attempt): string | undefined {
+function toBareAttributes({ field, value }: RequestError, { command, argv }: FailedAttempt): string | undefined {
   if (field !== 'roleAttributes' || !value?.startsWith('#')) return undefined
   const words = argv.map((word, at) => {
     const [flag = '', text] = word.split('=#')
@@ -116,7 +116,7 @@ function toBareAttributes({ field, value }: RequestError, { command, argv }: Att
 }
 
 /** The login that renews the profile of the failed command, or the variable that holds its session. */
-async function toLoginCommand(target: string, { argv }: Attempt): Promise<string> {
+async function toLoginCommand(target: string, { argv }: FailedAttempt): Promise<string> {
   const readFlag = (flag: string) =>
     argv
       .map((word, at) =>

@@ -6,10 +6,10 @@ import { Profiles } from '../client/profiles.ts'
 import { fetchRoots, listRoots } from '../client/trust.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { describeChangedRoot } from './changed-root.ts'
-import type { Attempt, Failure } from './failure-text.ts'
+import type { FailedAttempt, Failure } from './failure-text.ts'
 
 /** The failure, with a hint that depends on the profiles and data directories of this machine. */
-export async function describeUnreachable(error: UnreachableError, attempt: Attempt): Promise<Failure> {
+export async function describeUnreachable(error: UnreachableError, attempt: FailedAttempt): Promise<Failure> {
   if (error.isForeign) return { code: 'NO_CONTROLLER', message: error.message, hint: ADDRESS_HINT }
   return error.isUntrusted ? describeUntrusted(error) : describeNoConnection(error, attempt)
 }
@@ -20,7 +20,7 @@ const ADDRESS_HINT =
 /** The commands about the identity that is signed in, which a data directory does not have. */
 const ABOUT_CALLER = /^(whoami|access|passwd|mfa|current-identity|current-api-session)( |$)/
 
-function describeNoConnection(error: UnreachableError, { command, argv }: Attempt): Failure {
+function describeNoConnection(error: UnreachableError, { command, argv }: FailedAttempt): Failure {
   const directory = ABOUT_CALLER.test(command) ? undefined : findLocalDirectory(error.url)
   const hint =
     directory === undefined

@@ -3,16 +3,16 @@ import { stripVTControlCharacters } from 'node:util'
 import type { Errors } from '@oclif/core'
 import { findNearest } from '../../src/foundation/nearest.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
-import type { Attempt, Failure } from './failure-text.ts'
+import type { FailedAttempt, Failure } from './failure-text.ts'
 
-export function toHelpCommand({ command }: Attempt): string {
+export function toHelpCommand({ command }: FailedAttempt): string {
   return toCommandLine(command, ['--help'])
 }
 
 export type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string } | string)[] }
 
 /** The error of the parser, in one sentence. */
-export function describeUsage(error: ParserError, attempt: Attempt): Failure {
+export function describeUsage(error: ParserError, attempt: FailedAttempt): Failure {
   const help = toHelpCommand(attempt)
   if (error.flags && /^Nonexistent/i.test(error.message)) return describeUnknownFlag(error.flags, attempt)
   if (error.args && /^Unexpected/i.test(error.message)) {
@@ -43,7 +43,7 @@ function listSentences(message: string): string[] {
   return sentences[0]?.startsWith('Parsing --') ? [sentences.join(' ')] : sentences
 }
 
-function describeUnknownFlag(unknownFlags: readonly string[], attempt: Attempt): Failure {
+function describeUnknownFlag(unknownFlags: readonly string[], attempt: FailedAttempt): Failure {
   const help = toHelpCommand(attempt)
   const [unknown = ''] = unknownFlags
   const near = findNearest(unknown.replace(/^-+/, ''), attempt.flags).map((flag) => `--${flag}`)
@@ -72,7 +72,7 @@ function describeForeignWord(sentence: string, help: string): Failure | undefine
   }
 }
 
-interface Mistake {
+interface UsageMistake {
   readonly message: string
   /** The flag. */
   readonly field?: string | undefined
@@ -99,7 +99,7 @@ const FORMS: readonly (readonly [form: RegExp, describe: (flag: string, words: s
   [/^All of the following must be provided when using --(\S+): (.*)$/, (flag, list) => `--${flag} requires ${list}`],
 ]
 
-function describeSentence(sentence: string): Mistake {
+function describeSentence(sentence: string): UsageMistake {
   // Each of the two flags is a sentence of its own, with the other one.
   const [, excluded, other] = /^--([^=\s]+)(?:=.*)? cannot also be provided when using --(\S+)$/s.exec(sentence) ?? []
   if (excluded !== undefined && other !== undefined) {

@@ -45,13 +45,13 @@ export function describeWriteError(error: unknown, path: string): string {
 /** The owner of the path, or of the nearest directory above it that this account can see. */
 function findOwner(path: string): string | undefined {
   for (let at = path; ; at = dirname(at)) {
-    const uid = readOwner(at)
+    const uid = findPathOwner(at)
     if (uid !== undefined) return `${at} belongs to the account ${uid}, and this command runs as ${getAccountName()}`
     if (dirname(at) === at) return undefined
   }
 }
 
-function readOwner(path: string): number | undefined {
+function findPathOwner(path: string): number | undefined {
   try {
     return statSync(path).uid
   } catch {

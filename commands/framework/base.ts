@@ -4,7 +4,7 @@ import { reportFailure } from '../failures/failures.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { toTypedCommand } from '../foundation/naming.ts'
 import { colorMarks, hasColors } from '../terminal/colors.ts'
-import { type Format, formats, printResult, type Result, type Selection } from '../terminal/formats.ts'
+import { type CommandResult, type Format, formats, printResult, type Selection } from '../terminal/formats.ts'
 import { confirm } from '../terminal/prompts.ts'
 import { openStdout } from '../terminal/stdout.ts'
 import { escapeLines } from '../terminal/text.ts'
@@ -55,7 +55,7 @@ export abstract class PrintingCommand extends Command {
   }
 
   /** Prints a result to stdout, as a table unless `output` is another format. */
-  protected print(result: Result, output: unknown): Promise<void> {
+  protected print(result: CommandResult, output: unknown): Promise<void> {
     return printResult(result, (output as Format | undefined) ?? 'table', openStdout(), this.#selection)
   }
 

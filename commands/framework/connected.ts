@@ -4,7 +4,7 @@ import type { BasePath, Client } from '../client/client.ts'
 import { type ConnectionFlags, connect, connectionFlags, readSecondJwt } from '../client/connection.ts'
 import { explainOwedFactor } from '../client/second-factors.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
-import type { Format, Result } from '../terminal/formats.ts'
+import type { CommandResult, Format } from '../terminal/formats.ts'
 import { PrintingCommand, printingFlags } from './base.ts'
 
 export type CommandClass = Command.Class
@@ -19,7 +19,7 @@ export interface CommandRun {
   /** The values of all arguments; one that can be repeated may have several. */
   readonly words: readonly string[]
   readonly flags: ParsedFlags
-  print(result: Result): Promise<void>
+  print(result: CommandResult): Promise<void>
   /** Writes a message for the user to stderr. */
   notice(text: string): void
   /** Asks for confirmation of a destructive change. @throws CommandError if the user declines */

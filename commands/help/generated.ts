@@ -1,4 +1,4 @@
 // The exports with which the build writes the manifest and the reference.
 
 export { listTopics } from '../framework/topics.ts'
-export { renderReference } from './reference.ts'
+export { renderCommandReference } from './reference.ts'

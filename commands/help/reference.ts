@@ -7,7 +7,7 @@ import { OneCommandHelp } from './command-help.ts'
 import { helpPages } from './pages.ts'
 
 /** The reference as Markdown. */
-export async function renderReference(): Promise<string> {
+export async function renderCommandReference(): Promise<string> {
   const config = await Config.load(loadOptions())
   const commands = config.commands.filter(({ id, aliases, hidden }) => !hidden && !aliases.includes(id))
   const topics = (config.topics as (Interfaces.Topic & Partial<Topic>)[]).filter(

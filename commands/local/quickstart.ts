@@ -30,7 +30,7 @@ const DEVICE = 'laptop'
 const SERVICE = 'hello'
 const PROXY_PORT = 9000
 
-interface Credentials {
+interface AdminCredentials {
   readonly username: string
   readonly password: string
   /** Whether it has to be shown, because no person chose it. */
@@ -94,7 +94,7 @@ export class Quickstart extends PrintingCommand {
   }
 
   /** Signs in, so that the next commands need no login. If the address is not reachable from here, the command continues. */
-  async #signIn(url: string, directory: string, { username, password }: Credentials): Promise<string[]> {
+  async #signIn(url: string, directory: string, { username, password }: AdminCredentials): Promise<string[]> {
     const rootPem = readFileSync(join(directory, 'pki', 'root.crt'), 'utf8')
     const transport = createHttpTransport({ url, rootPem })
     try {
@@ -118,7 +118,7 @@ export class Quickstart extends PrintingCommand {
 async function chooseCredentials(flags: {
   readonly 'admin-username'?: string | undefined
   readonly 'admin-password-file'?: string | undefined
-}): Promise<Credentials> {
+}): Promise<AdminCredentials> {
   const { 'admin-username': flagUsername, 'admin-password-file': file } = flags
   if (file === undefined && !canPrompt()) {
     const credentials = { username: flagUsername ?? DEFAULT_USERNAME, password: randomBytes(18).toString('base64url') }
@@ -133,14 +133,14 @@ async function chooseCredentials(flags: {
 }
 
 /** The files for the router and the device, beside the data. */
-interface NetworkFiles {
+interface QuickstartFiles {
   readonly configuration: string
   readonly routerToken: string
   readonly deviceToken: string
 }
 
 /** Creates the records before the controller listens, and writes what the router and the device need. */
-async function createNetwork(home: string, routerAddress: string | undefined): Promise<NetworkFiles> {
+async function createNetwork(home: string, routerAddress: string | undefined): Promise<QuickstartFiles> {
   const transport = await openOffline(join(home, 'data'), getUserName(), {})
   const client = new Client(transport)
   const make = async (plural: string, body: object) =>
@@ -210,7 +210,7 @@ async function createNetwork(home: string, routerAddress: string | undefined): P
   }
 }
 
-function describeAdministrator({ username, password, isGenerated }: Credentials): string[] {
+function describeAdministrator({ username, password, isGenerated }: AdminCredentials): string[] {
   return [
     `Administrator  ${username}`,
     ...(isGenerated ? [`Password       ${password} (shown once; change it with: ${getProgram()} passwd)`] : []),
@@ -221,7 +221,7 @@ function describeAdministrator({ username, password, isGenerated }: Credentials)
 const getProgram = () => (process.env.npm_lifecycle_event === 'quickstart' ? 'bin/controller' : 'controller')
 
 /** The commands to the first bytes, in their order. */
-function describeNextCommands(home: string, { configuration, routerToken, deviceToken }: NetworkFiles): string[] {
+function describeNextCommands(home: string, { configuration, routerToken, deviceToken }: QuickstartFiles): string[] {
   const toPath = (path: string) => quoteShellWord(relative(process.cwd(), path) || '.')
   const device = toPath(deviceToken.replace(/\.jwt$/, '.json'))
   const root = toPath(join(home, 'data', 'pki', 'root.crt'))

@@ -50,13 +50,13 @@ export async function serveDirectory({ directory, settings, notice, describe }: 
   if (process.stdout.writableLength + process.stderr.writableLength > 0) process.exit(EXIT.done)
 }
 
-type Running = Awaited<ReturnType<typeof import('../../server/start.ts').startController>>
+type RunningController = Awaited<ReturnType<typeof import('../../server/start.ts').startController>>
 
 /**
  * The lines printed at the start: URL, addresses, fingerprint of the root certificate, created files and the bootstrap
  * token.
  */
-function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapToken }: Running): string[] {
+function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapToken }: RunningController): string[] {
   return [
     `Controller     ${url}`,
     `Listening on   ${addresses.join(', ')}`,
@@ -76,7 +76,7 @@ function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapTok
 }
 
 /** The controller continues to run if stdout fails or is closed. */
-function logStdoutErrors({ controller: { log } }: Running): void {
+function logStdoutErrors({ controller: { log } }: RunningController): void {
   process.stdout.removeAllListeners('error')
   process.stdout.on('error', (error) => log.warn({ err: error }, 'standard output cannot be written'))
 }

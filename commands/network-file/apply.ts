@@ -11,7 +11,7 @@ import { countChanges, hasChanges, PlanText } from './plan-items.ts'
 import { SavedPlan } from './saved-plan.ts'
 import type { SectionSource } from './sections.ts'
 
-export const applyNetwork = defineConnectedCommand({
+export const applyCommand = defineConnectedCommand({
   summary: 'Makes the network as files describe it, and asks before it does.',
   description: [
     'At most 200 changes are one transaction: all are made, or none. More are several transactions, and the command, run again,',

@@ -3,7 +3,7 @@ import type { Client } from '../client/client.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { toYamlText } from '../terminal/yaml.ts'
-import type { NetworkSection } from './sections.ts'
+import type { ReadSection } from './sections.ts'
 
 const HEAD = `# The configuration of a network, as "controller export" writes it.
 # "controller plan -f FILE" compares it with a network, "controller apply -f FILE" applies it.
@@ -14,7 +14,7 @@ const HEAD = `# The configuration of a network, as "controller export" writes it
 version: 1
 `
 
-export const exportNetwork = defineConnectedCommand({
+export const exportCommand = defineConnectedCommand({
   summary: 'Writes everything that administrators configured as YAML: by names, without secrets.',
   description: 'The order is stable: two exports of one configuration are equal. See docs/network-file.md.',
   example: '> network.yaml',
@@ -28,7 +28,7 @@ export const exportNetwork = defineConnectedCommand({
 async function* renderNetwork(client: Client): AsyncIterable<string> {
   let previous: string | undefined
   for await (const item of client.items('/controller/network')) {
-    const { resource, records } = item as NetworkSection
+    const { resource, records } = item as ReadSection
     // The head is written with the first section, so that a rejected request leaves stdout empty.
     const head = previous === undefined ? HEAD : ''
     const text = await toYamlText({ [resource]: records }, 0)

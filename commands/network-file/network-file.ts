@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import type { Document, LineCounter, Node, Pair, YAMLError } from 'yaml'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { describeFileError } from '../foundation/file-errors.ts'
-import { describeMistake, findSubject, type Mistake, type NetworkSection, toMistakeText } from './sections.ts'
+import { describeMistake, findSubject, type Mistake, type ReadSection, toMistakeText } from './sections.ts'
 
 /** What the controller accepts by default, and far more than a person reads. */
 const MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -18,7 +18,7 @@ export const INVALID_FILE = 'INVALID_FILE'
 type Yaml = typeof import('yaml')
 
 export class NetworkFile {
-  readonly sections: readonly NetworkSection[]
+  readonly sections: readonly ReadSection[]
   readonly #yaml: Yaml
   readonly #file: string
   readonly #document: Document
@@ -41,7 +41,7 @@ export class NetworkFile {
 
   /** Reads a file; `-` is stdin. @throws CommandError with exit code 2 if it is not a network file */
   static async read(file: string): Promise<NetworkFile> {
-    const text = await readText(file)
+    const text = await readFileText(file)
     const yaml = await import('yaml')
     const lines = new yaml.LineCounter()
     try {
@@ -101,7 +101,7 @@ export class NetworkFile {
     })
   }
 
-  #readSections(): NetworkSection[] {
+  #readSections(): ReadSection[] {
     const { isMap, isSeq } = this.#yaml
     const { contents } = this.#document
     if (!isMap(contents)) {
@@ -109,7 +109,7 @@ export class NetworkFile {
       this.#addMistake(contents, `the file ${reason}; the least that it can hold is version: ${VERSION}`)
       return []
     }
-    const sections: NetworkSection[] = []
+    const sections: ReadSection[] = []
     let version: unknown
     for (const pair of contents.items as Pair<Node, Node | null>[]) {
       const resource = String(pair.key)
@@ -124,8 +124,8 @@ export class NetworkFile {
     return sections
   }
 
-  #readRecords(items: readonly Node[]): NetworkSection['records'] {
-    return items.flatMap((item): NetworkSection['records'] => {
+  #readRecords(items: readonly Node[]): ReadSection['records'] {
+    return items.flatMap((item): ReadSection['records'] => {
       if (!this.#yaml.isMap(item)) {
         this.#addMistake(item, 'a record must have members, such as name: web')
         return []
@@ -235,7 +235,7 @@ export function toFileLabel(file: string): string {
 }
 
 /** Reads at most as much as is accepted, whatever the file is. */
-async function readText(file: string): Promise<string> {
+async function readFileText(file: string): Promise<string> {
   const pieces: Buffer[] = []
   let size = 0
   try {

@@ -6,14 +6,14 @@ import { INVALID_FILE, NetworkFile, toFileLabel } from './network-file.ts'
 import {
   findSubject,
   type Mistake,
-  type NetworkSection,
+  type ReadSection,
   type SectionSource,
   toLocatedError,
   toMistakeText,
 } from './sections.ts'
 
 export class NetworkFiles implements SectionSource {
-  readonly sections: readonly NetworkSection[]
+  readonly sections: readonly ReadSection[]
   readonly label: string
   readonly #files: readonly NetworkFile[]
 

@@ -1,7 +1,7 @@
 // The items of a plan, as the controller sends them, and as people read them.
 
 import type { PlanItem, PlanSummary } from '../../server/operations/management-api/plan-items.ts'
-import { type Impact, renderImpact } from '../api/impact.ts'
+import { type ReportedImpact, renderImpact } from '../api/impact.ts'
 import { describeUnmatchedRole } from '../api/unmatched-roles.ts'
 import { toNoun } from '../client/names.ts'
 import { loadApiDescription } from '../foundation/description.ts'
@@ -33,7 +33,7 @@ export class PlanText {
   readonly #examples: Readonly<Record<EffectName, Example[]>> = {
     ...{ loses: [], blockedLosses: [], gains: [], blockedGains: [], unreachable: [] },
   }
-  readonly #gates: Impact['gates'][number][] = []
+  readonly #gates: ReportedImpact['gates'][number][] = []
 
   /** The last item; undefined until it has arrived. */
   get summary(): PlanSummary | undefined {
@@ -95,7 +95,7 @@ export class PlanText {
       }
       case 'unmatched': {
         const { resource, role, near } = item
-        return [`  ${describeUnmatchedRole(toResourceNoun(resource), role, near)}`]
+        return [`  ${describeUnmatchedRole(toSectionNoun(resource), role, near)}`]
       }
     }
   }
@@ -104,7 +104,7 @@ export class PlanText {
     const { resources, sessions, isComplete } = summary
     if (!hasChanges(summary)) return ['Nothing would change.', ...describeUnlisted(resources)]
     const withExamples = (name: EffectName) => ({ ...summary[name], examples: this.#examples[name] })
-    const impact: Impact = {
+    const impact: ReportedImpact = {
       loses: withExamples('loses'),
       gains: withExamples('gains'),
       blockedLosses: withExamples('blockedLosses'),
@@ -178,10 +178,10 @@ function toPluralNoun(plural: string): string {
 
 /** `service web` */
 function toRecordText({ resource, name }: { readonly resource: string; readonly name: string }): string {
-  return `${toResourceNoun(resource)} ${name}`
+  return `${toSectionNoun(resource)} ${name}`
 }
 
-function toResourceNoun(plural: string): string {
+function toSectionNoun(plural: string): string {
   return toNoun(loadApiDescription().resources[plural]?.name ?? plural)
 }
 

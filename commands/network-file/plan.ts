@@ -29,7 +29,7 @@ export const planFlags = {
   }),
 }
 
-export const planNetwork = defineConnectedCommand({
+export const planCommand = defineConnectedCommand({
   summary: 'Shows what applying network files would change, and who would gain or lose access.',
   description: 'Exits with 0 if nothing would change, and with 3 if something would. See docs/network-file.md.',
   flags: {
@@ -50,7 +50,7 @@ export const planNetwork = defineConnectedCommand({
       summary = item
     })
     if (flags.output === undefined || flags.output === 'table')
-      await print({ kind: 'pieces', pieces: renderPlan(items) })
+      await print({ kind: 'pieces', pieces: toPlanText(items) })
     else await print({ kind: 'list', name: 'plan', items, columns: [] })
     if (flags.out !== undefined && summary) {
       const path = String(flags.out)
@@ -86,7 +86,7 @@ export async function* fetchPlan(
 }
 
 /** The plan as text for people: the summary first, which arrives last. */
-async function* renderPlan(items: AsyncIterable<unknown>): AsyncGenerator<string> {
+async function* toPlanText(items: AsyncIterable<unknown>): AsyncGenerator<string> {
   const text = new PlanText()
   for await (const item of items) text.add(item)
   yield hasColors(process.stdout) ? colorMarks(text.render()) : text.render()

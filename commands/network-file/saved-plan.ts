@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { findFileTarget, replaceFile } from '../client/reserved-file.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { describeFileError } from '../foundation/file-errors.ts'
-import { describeMistake, type Mistake, type NetworkSection, type SectionSource, toLocatedError } from './sections.ts'
+import { describeMistake, type Mistake, type ReadSection, type SectionSource, toLocatedError } from './sections.ts'
 
 const KIND = 'controller-plan'
 const VERSION = 1
@@ -12,13 +12,13 @@ const VERSION = 1
 interface PlanContent {
   readonly isPruning: boolean
   readonly digest: string
-  readonly sections: readonly NetworkSection[]
+  readonly sections: readonly ReadSection[]
 }
 
 export class SavedPlan implements SectionSource, PlanContent {
   readonly isPruning: boolean
   readonly digest: string
-  readonly sections: readonly NetworkSection[]
+  readonly sections: readonly ReadSection[]
   readonly label: string
 
   private constructor(path: string, { isPruning, digest, sections }: PlanContent) {

@@ -4,7 +4,7 @@ import { CommandError, toExitCode } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
 
 /** Some records of a resource, by the members that administrators set, references by name. */
-export interface NetworkSection {
+export interface ReadSection {
   /** The plural name of the resource. */
   readonly resource: string
   readonly records: readonly Readonly<Record<string, unknown>>[]
@@ -19,7 +19,7 @@ export interface Mistake {
 
 /** What a plan is made of: files, or a saved plan. Its messages name places in it. */
 export interface SectionSource {
-  readonly sections: readonly NetworkSection[]
+  readonly sections: readonly ReadSection[]
   /** How messages name it. */
   readonly label: string
   /** The same error, with the place of each member that the controller rejected. */
@@ -32,8 +32,8 @@ export interface SectionSource {
 export const MAX_MISTAKES = 100
 
 /** The part of a request that a mistake is about. */
-interface Subject {
-  readonly section: NetworkSection | undefined
+interface MistakeSubject {
+  readonly section: ReadSection | undefined
   /** Whether it is the section itself. */
   readonly isOfSection: boolean
   /** The path of a member below the records of the section. */
@@ -41,7 +41,7 @@ interface Subject {
 }
 
 /** The part of the sections that the field of a mistake names: `0.resource`, `0.records.3.name`. */
-export function findSubject(sections: readonly NetworkSection[], field: string): Subject {
+export function findSubject(sections: readonly ReadSection[], field: string): MistakeSubject {
   const [at = '', kind, ...path] = field.split('.')
   const section = /^\d+$/.test(at) ? sections[Number(at)] : undefined
   return { section, isOfSection: kind === 'resource', path }
@@ -49,7 +49,7 @@ export function findSubject(sections: readonly NetworkSection[], field: string):
 
 /** `services web: roleAttributes is not known here`; undefined if the mistake is not about the sections. */
 export function describeMistake(
-  sections: readonly NetworkSection[],
+  sections: readonly ReadSection[],
   { field = '', reason, value }: Mistake,
 ): string | undefined {
   const { section, isOfSection, path } = findSubject(sections, field)
@@ -60,7 +60,7 @@ export function describeMistake(
 }
 
 /** `services web: roleAttributes` */
-function describeMember({ resource, records }: NetworkSection, [index, ...members]: readonly string[]): string {
+function describeMember({ resource, records }: ReadSection, [index, ...members]: readonly string[]): string {
   const name = records[Number(index)]?.name
   // The column tells which entry of a list it is.
   const member = members.join('.').replace(/\.\d+$/, '')

@@ -4,7 +4,7 @@ import { isInstant, toTimeText } from '../foundation/times.ts'
 import { colorText } from './colors.ts'
 import { escapeControls } from './text.ts'
 
-export type Entity = Readonly<Record<string, unknown>>
+export type OutputRecord = Readonly<Record<string, unknown>>
 
 /** The properties of the output of a table. */
 export interface Screen {
@@ -51,7 +51,7 @@ function toPlainText(value: unknown, screen: Screen): string {
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (typeof value === 'string') return screen.isTerminal && isInstant(value) ? toTimeText(value) : value
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map((item) => toPlainText(item, screen)).join(', ')
-  if (typeof value === 'object') return toName(value as Entity) ?? JSON.stringify(value)
+  if (typeof value === 'object') return toName(value as OutputRecord) ?? JSON.stringify(value)
   return String(value)
 }
 
@@ -59,13 +59,13 @@ function toPlainText(value: unknown, screen: Screen): string {
 const REFERENCE_MEMBERS = new Set(['_links', 'entity', 'id', 'name', 'role', 'urlName'])
 
 /** The name, else the id, of a reference or an entry of a display list; undefined if the value has other members. */
-export function toName(value: Entity): string | undefined {
+export function toName(value: OutputRecord): string | undefined {
   if (Object.keys(value).some((member) => !REFERENCE_MEMBERS.has(member))) return undefined
   return [value.name, value.id].find((text): text is string => typeof text === 'string')
 }
 
 /** The value of a column; roles show names instead of ids. */
-export function getColumnValue(entity: Entity, name: string): unknown {
+export function getColumnValue(entity: OutputRecord, name: string): unknown {
   return entity[`${name}Display`] ?? entity[name]
 }
 

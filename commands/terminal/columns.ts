@@ -2,7 +2,7 @@
 
 import { findNearest } from '../../src/foundation/nearest.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
-import type { Entity } from './cells.ts'
+import type { OutputRecord } from './cells.ts'
 
 /** The columns of a table, the name first. The id comes last, if the table is wide or the records have no names. */
 export function orderColumns(columns: readonly string[], isWide: boolean): string[] {
@@ -19,14 +19,14 @@ export function orderColumns(columns: readonly string[], isWide: boolean): strin
 export function findColumns(
   names: readonly string[],
   columns: readonly string[],
-  records: readonly Entity[],
+  records: readonly OutputRecord[],
 ): string[] {
   const members = [...new Set([...columns, ...records.flatMap((record) => Object.keys(record))])]
   return names
     .flatMap((list) => list.split(','))
     .map((name) => {
-      const plainName = toPlainName(name)
-      const member = members.find((candidate) => toPlainName(candidate) === plainName)
+      const plainName = toColumnName(name)
+      const member = members.find((candidate) => toColumnName(candidate) === plainName)
       // Without a record it is unknown which members there are.
       if (member !== undefined || records.length === 0) return member ?? name.trim()
       const near = findNearest(name, members)
@@ -37,6 +37,6 @@ export function findColumns(
     })
 }
 
-function toPlainName(name: string): string {
+function toColumnName(name: string): string {
   return name.trim().replace(/[-_ ]/g, '').toLowerCase()
 }

@@ -1,5 +1,5 @@
 // Renders records as comma-separated values (RFC 4180).
-import { type Entity, getColumnValue, renderCell, type Screen } from './cells.ts'
+import { getColumnValue, type OutputRecord, renderCell, type Screen } from './cells.ts'
 
 /** A line with the names of the columns. */
 export function renderCsvHeader(columns: readonly string[]): string {
@@ -8,7 +8,7 @@ export function renderCsvHeader(columns: readonly string[]): string {
 
 /** A line with the values of a record; a member without a value is empty. */
 export function renderCsvLine(
-  record: Entity,
+  record: OutputRecord,
   columns: readonly string[],
   screen: Screen,
   hasFormulas: boolean,

@@ -1,6 +1,6 @@
 // Prints results in the output formats.
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
-import type { Entity, Screen } from './cells.ts'
+import type { OutputRecord, Screen } from './cells.ts'
 import { colorMarks } from './colors.ts'
 import { findColumns, orderColumns } from './columns.ts'
 import { renderRecordLines } from './record-lines.ts'
@@ -12,8 +12,8 @@ export const formats = ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name',
 export type Format = (typeof formats)[number]
 
 /** The result of a command. */
-export type Result =
-  | { readonly kind: 'record'; readonly record: Entity; readonly columns?: readonly string[] }
+export type CommandResult =
+  | { readonly kind: 'record'; readonly record: OutputRecord; readonly columns?: readonly string[] }
   /** `name` is the `kind` in JSON. */
   | {
       readonly kind: 'list'
@@ -22,7 +22,7 @@ export type Result =
       readonly columns: readonly string[]
     }
   /** A sentence for people, and the same facts for programs. */
-  | { readonly kind: 'done'; readonly sentence: string; readonly facts: Entity }
+  | { readonly kind: 'done'; readonly sentence: string; readonly facts: OutputRecord }
   /** Text that is printed unchanged in every format. */
   | { readonly kind: 'text'; readonly text: string }
   /** The same, while it arrives. */
@@ -45,7 +45,7 @@ export interface Selection {
 
 /** Prints the result. @throws CommandError with exit code 5 if the format is `jwt` and there is no JWT */
 export async function printResult(
-  result: Result,
+  result: CommandResult,
   format: Format,
   output: Output,
   { query, columns, hasFormulas = false }: Selection = {},
@@ -105,18 +105,18 @@ async function printCsv(
   const toLine = (item: unknown) => {
     const record = isEntity(item) ? item : { value: item }
     const isFirst = columns === undefined
-    columns ??= names ? findColumns(names, ownColumns, [record]) : listMembers([record])
+    columns ??= names ? findColumns(names, ownColumns, [record]) : listResultMembers([record])
     return `${isFirst ? renderCsvHeader(columns) : ''}${renderCsvLine(record, columns, output, hasFormulas)}`
   }
   if (columns) await output.write(renderCsvHeader(columns))
   await printLines(listItems(result), toLine, output, '')
 }
 
-type List = Extract<Result, { kind: 'list' }>
-type StructuredResult = Exclude<Result, { kind: 'text' | 'pieces' }>
+type List = Extract<CommandResult, { kind: 'list' }>
+type StructuredResult = Exclude<CommandResult, { kind: 'text' | 'pieces' }>
 
-function toEntity(result: Exclude<StructuredResult, List>): Entity {
-  return result.kind === 'record' ? (withoutLinks(result.record) as Entity) : result.facts
+function toEntity(result: Exclude<StructuredResult, List>): OutputRecord {
+  return result.kind === 'record' ? (withoutLinks(result.record) as OutputRecord) : result.facts
 }
 
 function listItems(result: StructuredResult): AsyncIterable<unknown> | Iterable<unknown> {
@@ -196,7 +196,7 @@ async function collectItems(items: AsyncIterable<unknown> | Iterable<unknown>): 
 
 /** The name, else the id; control characters are replaced on a terminal only. */
 function toNameLine(item: unknown, { isTerminal }: Output): string {
-  const { name, id } = (typeof item === 'object' && item !== null ? item : { name: item }) as Entity
+  const { name, id } = (typeof item === 'object' && item !== null ? item : { name: item }) as OutputRecord
   const text = String(name ?? id ?? '')
   return isTerminal ? escapeControls(text) : text
 }
@@ -204,7 +204,7 @@ function toNameLine(item: unknown, { isTerminal }: Output): string {
 async function printJwts(result: StructuredResult, output: Output): Promise<void> {
   let jwtCount = 0
   for await (const item of listItems(result)) {
-    const jwt = findJwt(item as Entity)
+    const jwt = findJwt(item as OutputRecord)
     if (jwt === undefined) continue
     jwtCount++
     await output.write(`${jwt}\n`)
@@ -226,13 +226,13 @@ export function noJwtError(): CommandError {
 }
 
 /** The enrollment JWT of a record, from any member that can contain one. */
-export function findJwt(record: Entity): string | undefined {
+export function findJwt(record: OutputRecord): string | undefined {
   const outstanding = Object.values((record.enrollment ?? {}) as Record<string, unknown>)
   const candidates = [
     record.jwt,
     record.enrollmentJwt,
     record.token,
-    ...outstanding.map((enrollment) => (enrollment as Entity | null)?.jwt),
+    ...outstanding.map((enrollment) => (enrollment as OutputRecord | null)?.jwt),
   ]
   return candidates.find((text): text is string => typeof text === 'string' && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text))
 }
@@ -261,20 +261,20 @@ async function renderListTable(
   names: readonly string[] | undefined,
 ): Promise<string> {
   if (columns.length > 0 && !names)
-    return renderTable(items as AsyncIterable<Entity>, orderColumns(columns, isWide), output, isWide)
+    return renderTable(items as AsyncIterable<OutputRecord>, orderColumns(columns, isWide), output, isWide)
   const rows = (await collectItems(items)).map((item) => (isEntity(item) ? item : { value: item }))
-  const visibleColumns = names ? findColumns(names, columns, rows) : orderColumns(listMembers(rows), isWide)
+  const visibleColumns = names ? findColumns(names, columns, rows) : orderColumns(listResultMembers(rows), isWide)
   return renderTable(rows, visibleColumns, output, isWide)
 }
 
 /** The members of items that are not records of a resource. */
-function listMembers(rows: readonly Entity[]): string[] {
+function listResultMembers(rows: readonly OutputRecord[]): string[] {
   return [...new Set(rows.flatMap((row) => Object.keys(row)))].filter((name) => !HIDDEN_MEMBERS.has(name))
 }
 
 // Members of every record that are least useful in a table.
 const HIDDEN_MEMBERS = new Set(['_links', 'createdAt', 'updatedAt', 'tags'])
 
-function isEntity(item: unknown): item is Entity {
+function isEntity(item: unknown): item is OutputRecord {
   return typeof item === 'object' && item !== null && !Array.isArray(item)
 }

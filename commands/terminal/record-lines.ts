@@ -1,5 +1,13 @@
 // Renders one record for people: a line per member, with texts of several lines and nested values below their labels.
-import { type Entity, getColumnValue, hasEmptyState, renderCell, type Screen, splitWords, toName } from './cells.ts'
+import {
+  getColumnValue,
+  hasEmptyState,
+  type OutputRecord,
+  renderCell,
+  type Screen,
+  splitWords,
+  toName,
+} from './cells.ts'
 import { escapeControls } from './text.ts'
 
 interface Line {
@@ -29,7 +37,7 @@ const JWT = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/
  * A record with one line per member, the name first; what does not fit in a line is indented below its label. Unless it is wide,
  * members without a value are only named, in the last line, and certificates and tokens are left to the format that prints them.
  */
-export function renderRecordLines(record: Entity, screen: Screen, isWide: boolean): string {
+export function renderRecordLines(record: OutputRecord, screen: Screen, isWide: boolean): string {
   const { name, ...others } = record
   const ordered = name === undefined ? record : { name, ...others }
   const lines = isWide ? listMemberLines(ordered, '', screen) : listShortLines(ordered, screen)
@@ -40,7 +48,7 @@ export function renderRecordLines(record: Entity, screen: Screen, isWide: boolea
     .concat('\n')
 }
 
-function listShortLines(record: Entity, screen: Screen): Line[] {
+function listShortLines(record: OutputRecord, screen: Screen): Line[] {
   const members = Object.entries(record)
   const isUnset = ([name, value]: readonly [string, unknown]) => isEmpty(value) && !hasEmptyState(name)
   const present = members
@@ -69,7 +77,7 @@ function toShortValue(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toShortValue(member)]))
 }
 
-function listMemberLines(record: Entity, indent: string, screen: Screen): Line[] {
+function listMemberLines(record: OutputRecord, indent: string, screen: Screen): Line[] {
   return Object.keys(record).flatMap((name) => {
     if (isHidden(record, name)) return []
     const value = toInstant(name, getColumnValue(record, name))
@@ -127,22 +135,22 @@ function isLongText(value: unknown): value is string {
   return typeof value === 'string' && value.trimEnd().includes('\n')
 }
 
-function isObject(value: unknown): value is Entity {
+function isObject(value: unknown): value is OutputRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Whether the value is an object with members that is not a reference to a record. */
-function isNested(value: unknown): value is Entity {
+function isNested(value: unknown): value is OutputRecord {
   return isObject(value) && toName(value) === undefined && Object.keys(value).length > 0
 }
 
 /** Links are for programs. Display lists are shown as the values of their roles, ids of references beside their names. */
-function isHidden(record: Entity, name: string): boolean {
+function isHidden(record: OutputRecord, name: string): boolean {
   return name === '_links' || name.endsWith('Display') || isIdOfReference(record, name)
 }
 
 /** Whether the member only repeats the id of a reference that another member shows: `authPolicyId` beside `authPolicy`. */
-function isIdOfReference(record: Entity, name: string): boolean {
+function isIdOfReference(record: OutputRecord, name: string): boolean {
   const [, reference] = /^(.+)Id$/.exec(name) ?? []
   const value = reference === undefined ? undefined : record[reference]
   return isObject(value) && value.id === record[name]

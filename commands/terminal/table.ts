@@ -1,10 +1,10 @@
 // Renders tables with cli-table3: without borders, with the name first, and on a terminal no wider than it.
 import { stripVTControlCharacters } from 'node:util'
-import { type Entity, getColumnValue, renderCell, type Screen, splitWords } from './cells.ts'
+import { getColumnValue, type OutputRecord, renderCell, type Screen, splitWords } from './cells.ts'
 
 /** A table with one row per record. On a terminal, the widest cells are cut until it fits, unless it may be wider. */
 export async function renderTable(
-  records: AsyncIterable<Entity> | Iterable<Entity>,
+  records: AsyncIterable<OutputRecord> | Iterable<OutputRecord>,
   columns: readonly string[],
   screen: Screen,
   isWide = false,

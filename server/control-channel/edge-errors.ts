@@ -1,6 +1,6 @@
 // How routers are told that a request for a client is refused: the numbers of the reasons, and the message that carries them.
 
-import type { RefusalReason } from '../../src/network/circuits/request-refused.ts'
+import type { RequestRefusalReason } from '../../src/network/circuits/request-refused.ts'
 import type { Channel } from './channel.ts'
 import { ContentType } from './content-types.ts'
 import { encodeInt32, encodeText } from './header-values.ts'
@@ -12,7 +12,7 @@ const CIRCUIT_ID = 1026
 const INTERNAL = 1
 
 /** The codes of the edge protocol. */
-const CODES: Readonly<Record<RefusalReason, number>> = {
+const CODES: Readonly<Record<RequestRefusalReason, number>> = {
   'unknown-api-session': 2,
   'unknown-session': 3,
   'wrong-session-type': 4,
@@ -29,7 +29,7 @@ const CODES: Readonly<Record<RefusalReason, number>> = {
 }
 
 interface Refusal {
-  readonly reason: RefusalReason
+  readonly reason: RequestRefusalReason
   readonly message: string
   /** The circuit that the request concerns. */
   readonly circuitId?: string | undefined

@@ -46,13 +46,13 @@ export function parseHello({ type, headers, body }: Message): ReceivedHello {
   if (!version) throw new HelloError('the hello has no version')
   return {
     routerId: body.toString(),
-    version: parseVersion(version.toString()),
+    version: parseRouterVersion(version.toString()),
     linkListeners: parseLinkListeners(headers.get(ChannelHeader.LISTENERS)),
   }
 }
 
 /** Reads the five parts of a version text. @throws HelloError */
-function parseVersion(versionText: string): VersionInfo {
+function parseRouterVersion(versionText: string): VersionInfo {
   const parts = versionText.split('|')
   if (parts.length !== 5) throw new HelloError('the version does not have five parts')
   const [version = '', revision = '', buildDate = '', os = '', arch = ''] = parts

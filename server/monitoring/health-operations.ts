@@ -2,7 +2,7 @@
 
 import { anyObject, flag, listOf, requiredObject, text } from '../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../src/foundation/clock.ts'
-import type { CheckResult, HealthReport } from '../../src/operations/health.ts'
+import type { HealthCheckResult, HealthReport } from '../../src/operations/health.ts'
 import { type AnyOperation, defineOperation } from '../operations/operation.ts'
 import { dataResponse } from '../responses/responses.ts'
 
@@ -52,11 +52,11 @@ function toHealthRecord({ isHealthy, checks }: HealthReport, { isShort = false }
   return { healthy: isHealthy, checks: checks.map(isShort ? toShortCheck : toCheck) }
 }
 
-function toShortCheck({ id, isHealthy }: CheckResult) {
+function toShortCheck({ id, isHealthy }: HealthCheckResult) {
   return { id, healthy: isHealthy }
 }
 
-function toCheck(result: CheckResult) {
+function toCheck(result: HealthCheckResult) {
   const { checkedAt, durationMs, failure } = result
   return {
     ...toShortCheck(result),

@@ -2,9 +2,9 @@
 import type { Controller } from '../../src/controller.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
 import {
+  type BodyPurpose,
   type BodyTolerance,
   buildBodyShape,
-  type Purpose,
   readBodies,
   readBody,
 } from '../../src/definitions/schema/bodies.ts'
@@ -18,13 +18,13 @@ import type { Api, Dialect, ListenerApi } from '../../src/settings/config.ts'
 import type { Context } from '../../src/storage/context.ts'
 import type { Response } from '../responses/responses.ts'
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
  * The callers that may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
  * `partial`: also a session that still owes a second factor.
  */
-type Access =
+type OperationAccess =
   | {
       readonly permission: string
       readonly grantedTo: 'administrator' | 'authenticated' | 'partial'
@@ -102,7 +102,7 @@ export interface Operation<B = unknown> {
   /** Unique within an API, as clients generated from the documents know it: `listServices`. */
   readonly id: string
   readonly apis: readonly Api[]
-  readonly method: Method
+  readonly method: HttpMethod
   /** Relative to the API's base path, parameters as `:id`. */
   readonly path: string
   /** Paths at the root of the server where it is found too. */
@@ -113,7 +113,7 @@ export interface Operation<B = unknown> {
   readonly summary: string
   /** The resource it belongs to, by its plural name; the documents and the commands group by it. */
   readonly topic: string
-  readonly access: Access
+  readonly access: OperationAccess
   readonly query?: Readonly<Record<string, QueryParameter>>
   /** Headers of the request, in lower case, that it reads besides those of every request; `run` finds them in `headers`. */
   readonly headers?: Readonly<Record<string, QueryParameter>>
@@ -180,7 +180,7 @@ export function readListBody<B>(
 }
 
 export interface BodyOptions {
-  readonly purpose?: Purpose
+  readonly purpose?: BodyPurpose
   readonly isRequired?: boolean
   /** Members that are skipped, because the record that is sent back has them. */
   readonly tolerated?: readonly string[]

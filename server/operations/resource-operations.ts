@@ -11,7 +11,7 @@ import type {
   ResourceOperation,
 } from '../../src/definitions/resources/define.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
-import type { BodyTolerance, Purpose } from '../../src/definitions/schema/bodies.ts'
+import type { BodyPurpose, BodyTolerance } from '../../src/definitions/schema/bodies.ts'
 import type { Api } from '../../src/settings/config.ts'
 import type { Scope } from '../../src/storage/behavior.ts'
 import type { Context } from '../../src/storage/context.ts'
@@ -245,7 +245,7 @@ async function findRelated(call: Call, resource: AnyResource, name: string, id: 
 /** A body of a resource is read in two steps: the variant of a stored record may have to be looked up in between. */
 type Unread = (storedType: string | undefined) => Record<string, unknown>
 
-function readResourceBody(resource: AnyResource, purpose: Purpose): BodyReader<Unread> {
+function readResourceBody(resource: AnyResource, purpose: BodyPurpose): BodyReader<Unread> {
   return {
     schema: buildInputSchema(resource, purpose),
     isRequired: true,

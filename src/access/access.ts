@@ -20,7 +20,7 @@ import {
   type PostureSubject,
 } from './decision.ts'
 import { applyToIndex, loadIndex, withHypothetical } from './index-updates.ts'
-import { type LiveState, unknownLiveState } from './live-state.ts'
+import { type LiveSources, unknownLiveState } from './live-state.ts'
 import { PolicyScopes } from './policy-scopes.ts'
 import { RouterDirectory } from './router-directory.ts'
 
@@ -28,7 +28,7 @@ export class Access implements DerivedRows {
   readonly kind = 'derived rows'
   readonly name = 'access'
   /** What is known beyond records. */
-  readonly live: LiveState
+  readonly live: LiveSources
   readonly posture: PostureSource
   readonly routers = new RouterDirectory()
   /** When something last changed that may concern the services of an identity. */
@@ -37,7 +37,7 @@ export class Access implements DerivedRows {
   #scopes = new PolicyScopes(this.#index)
   #configs = new ConfigUsage()
 
-  constructor(posture: PostureSource, live: LiveState = unknownLiveState) {
+  constructor(posture: PostureSource, live: LiveSources = unknownLiveState) {
     this.posture = posture
     this.live = live
   }

@@ -11,7 +11,7 @@ export interface TerminatorHealth {
 }
 
 /** The sources of live state. */
-export interface LiveState {
+export interface LiveSources {
   readonly network: LiveNetwork
   readonly terminators: TerminatorHealth
 }
@@ -20,7 +20,7 @@ export interface LiveState {
 export const storedTerminators: TerminatorHealth = { healthOf: () => 'passing' }
 
 /** Without any subsystem that watches: records alone decide, and what they do not hold is unknown. */
-export const unknownLiveState: LiveState = {
+export const unknownLiveState: LiveSources = {
   network: disconnectedNetwork,
   terminators: { healthOf: () => 'unknown' },
 }

@@ -6,7 +6,7 @@ import type { ConfigSchemas } from '../definitions/schema/config-schemas.ts'
 import type { Behavior, Draft } from '../storage/behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../storage/context.ts'
 
-type Config = Entity<typeof configs>
+type ConfigRecord = Entity<typeof configs>
 
 /** The schema that the data was found to match, as text; null if the type has none. */
 interface PreparedConfig {
@@ -34,8 +34,8 @@ export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig |
   /** The type may be created, or have another schema, since the data was checked. */
   async check(
     tx: WriteContext,
-    next: Config,
-    previous: Config | undefined,
+    next: ConfigRecord,
+    previous: ConfigRecord | undefined,
     prepared: PreparedConfig | undefined,
   ): Promise<void> {
     if (isToBeChecked(next, previous)) await this.#requireMatch(tx, next, prepared)
@@ -43,7 +43,7 @@ export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig |
 
   async #requireMatch(
     { db }: Pick<ReadContext, 'db'>,
-    { configTypeId, data }: Config,
+    { configTypeId, data }: ConfigRecord,
     checked: PreparedConfig | undefined,
   ): Promise<PreparedConfig> {
     const type = await db.selectFrom('config_types').select('schema').where('id', '=', configTypeId).executeTakeFirst()
@@ -54,6 +54,6 @@ export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig |
 }
 
 /** A schema that was tightened later binds new data only: what is stored stays valid until it is sent again. */
-function isToBeChecked(next: Config, previous: Config | undefined): boolean {
+function isToBeChecked(next: ConfigRecord, previous: ConfigRecord | undefined): boolean {
   return !previous || next.data !== previous.data
 }

@@ -83,7 +83,7 @@ export class OutboundClient {
       const response = await this.#request(url, signal, lookup)
       lookup ??= findAlways(response.socket.remoteAddress)
       const { statusCode: status = 0, headers } = response
-      if (!REDIRECTS.has(status)) return await readJson(response, signal)
+      if (!REDIRECTS.has(status)) return await parseJsonResponse(response, signal)
       response.destroy()
       if (!headers.location || !URL.canParse(headers.location, url.href)) {
         throw new OutboundError(`status ${status} without a URL to follow`)
@@ -117,13 +117,13 @@ function findAlways(address: string | undefined): LookupFunction | undefined {
   return (_name, { all }, callback) => (all ? callback(null, [{ address, family }]) : callback(null, address, family))
 }
 
-async function readJson(response: IncomingMessage, signal: AbortSignal): Promise<OutboundResponse> {
+async function parseJsonResponse(response: IncomingMessage, signal: AbortSignal): Promise<OutboundResponse> {
   const { statusCode: status, headers } = response
   if (status !== 200) {
     response.destroy()
     throw new OutboundError(`status ${status}`)
   }
-  const text = await readText(response, signal)
+  const text = await receiveText(response, signal)
   const type = headers['content-type'] ?? 'no content type'
   try {
     return { value: JSON.parse(text) as unknown, freshForMs: readFreshness(headers) }
@@ -133,7 +133,7 @@ async function readJson(response: IncomingMessage, signal: AbortSignal): Promise
 }
 
 /** Reads a response until it is too large. */
-async function readText(response: IncomingMessage, signal: AbortSignal): Promise<string> {
+async function receiveText(response: IncomingMessage, signal: AbortSignal): Promise<string> {
   const destroy = () => response.destroy(signal.reason as Error)
   signal.addEventListener('abort', destroy, { once: true })
   try {

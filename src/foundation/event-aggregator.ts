@@ -15,7 +15,7 @@ export interface AggregatorOptions<E> {
  */
 export type Admission = 'first' | 'counted' | 'untracked'
 
-interface Window<E> {
+interface CountWindow<E> {
   startedAt: Instant
   /** The number of events that have no record yet; `event` represents them. */
   count: number
@@ -31,7 +31,7 @@ const MAX_CONCURRENT_WRITES = 50
  */
 export class EventAggregator<E> {
   readonly #options: AggregatorOptions<E>
-  readonly #windows = new Map<string, Window<E>>()
+  readonly #windows = new Map<string, CountWindow<E>>()
 
   constructor(options: AggregatorOptions<E>) {
     this.#options = options
@@ -73,7 +73,7 @@ export class EventAggregator<E> {
     write: (event: E, count: number) => Promise<void>,
     { isFinal = false } = {},
   ): Promise<void> {
-    const openWindows: Window<E>[] = []
+    const openWindows: CountWindow<E>[] = []
     for (const [key, window] of this.#windows) {
       if (!isFinal && !this.#isOver(window, now)) continue
       if (window.event === undefined) this.#windows.delete(key)
@@ -85,7 +85,7 @@ export class EventAggregator<E> {
     }
   }
 
-  async #flushWindow(window: Window<E>, now: Instant, write: (event: E, count: number) => Promise<void>) {
+  async #flushWindow(window: CountWindow<E>, now: Instant, write: (event: E, count: number) => Promise<void>) {
     const { event, count, startedAt } = window
     if (event === undefined) return
     Object.assign(window, { startedAt: now, count: 0, event: undefined })
@@ -98,14 +98,14 @@ export class EventAggregator<E> {
     }
   }
 
-  #count(window: Window<E>, event: E, count: number): void {
+  #count(window: CountWindow<E>, event: E, count: number): void {
     const { combine } = this.#options
     window.event = window.event !== undefined && combine ? combine(window.event, event) : event
     window.count += count
   }
 
   /** Whether a window has ended; a clock that was set back ends it too. */
-  #isOver({ startedAt }: Window<E>, now: Instant): boolean {
+  #isOver({ startedAt }: CountWindow<E>, now: Instant): boolean {
     return now < startedAt || now - startedAt >= this.#options.windowMs
   }
 }

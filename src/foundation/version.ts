@@ -1,7 +1,7 @@
 // Which build this is.
 import { readFileSync } from 'node:fs'
 
-interface Manifest {
+interface PackageManifest {
   readonly version: string
 }
 
@@ -12,7 +12,7 @@ interface BuildInfo {
 }
 
 // package.json stands above the sources, and one folder further above what was built from them.
-const manifest = readFirst<Manifest>('../../package.json', '../../../package.json')
+const manifest = readFirst<PackageManifest>('../../package.json', '../../../package.json')
 if (!manifest) throw new Error('package.json is missing')
 const build = readFirst<BuildInfo>('../../build.json')
 

@@ -10,7 +10,7 @@ import type { Store } from '../storage/store.ts'
 const MIN_INTERVAL_MS = 1_000
 
 /** What the last run of a check found. */
-export interface CheckResult {
+export interface HealthCheckResult {
   readonly id: string
   readonly isHealthy: boolean
   readonly checkedAt: Instant
@@ -21,7 +21,7 @@ export interface CheckResult {
 
 export interface HealthReport {
   readonly isHealthy: boolean
-  readonly checks: readonly CheckResult[]
+  readonly checks: readonly HealthCheckResult[]
 }
 
 interface HealthCheck {
@@ -46,7 +46,7 @@ export class Health {
   readonly #clock: Clock
   readonly #log: Log
   readonly #checks: readonly HealthCheck[]
-  #results: readonly CheckResult[] = []
+  #results: readonly HealthCheckResult[] = []
   /** By the monotonic clock. */
   #checkedAt = Number.NEGATIVE_INFINITY
   #running: Promise<void> | undefined
@@ -66,14 +66,17 @@ export class Health {
   }
 
   async #run(): Promise<void> {
-    const results: CheckResult[] = []
+    const results: HealthCheckResult[] = []
     for (const [at, check] of this.#checks.entries()) results.push(await this.#runCheck(check, this.#results[at]))
     this.#results = results
     this.#checkedAt = this.#clock.monotonic()
     this.#running = undefined
   }
 
-  async #runCheck({ id, reason, run }: HealthCheck, previous: CheckResult | undefined): Promise<CheckResult> {
+  async #runCheck(
+    { id, reason, run }: HealthCheck,
+    previous: HealthCheckResult | undefined,
+  ): Promise<HealthCheckResult> {
     const startedMs = this.#clock.monotonic()
     const checkedAt = this.#clock.now()
     const toResult = () => ({ id, checkedAt, durationMs: this.#clock.monotonic() - startedMs })

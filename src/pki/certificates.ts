@@ -7,7 +7,7 @@ import { toSigningAlgorithm } from './algorithms.ts'
 import { DerReader, der } from './der.ts'
 import { toPem } from './pem.ts'
 
-export type Purpose = 'authority' | 'client' | 'server'
+export type CertificatePurpose = 'authority' | 'client' | 'server'
 
 /** Subject alternative names. */
 export interface AlternativeNames {
@@ -19,7 +19,7 @@ export interface AlternativeNames {
 }
 
 export interface CertificateRequest {
-  readonly purpose: Purpose
+  readonly purpose: CertificatePurpose
   /** DER of the subject name. */
   readonly subject: Buffer
   /** DER of the SubjectPublicKeyInfo. */

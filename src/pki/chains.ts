@@ -57,7 +57,7 @@ export class SignatureBudget {
 }
 
 /** A path from the leaf upwards. */
-interface Path {
+interface CertificatePath {
   readonly certificates: readonly X509Certificate[]
   /** How many authorities it has that path lengths count: those that are not self-issued (RFC 5280 §6.1.4). */
   readonly authorities: number
@@ -89,7 +89,7 @@ export function buildChain(
     (certificate) => isUsable(getAuthorityFields(certificate)) && isAcceptablySigned(certificate),
   )
   // The paths with the fewest authorities come first: no longer path to a certificate leads further than the first one.
-  const paths: Path[] = [{ certificates: [leaf], authorities: 0 }]
+  const paths: CertificatePath[] = [{ certificates: [leaf], authorities: 0 }]
   const reached = new Set<X509Certificate>()
   for (let path = paths.shift(); path; path = paths.shift()) {
     const { certificates, authorities } = path

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toCommandWords } from '../../commands/administration/remedies.ts'
 import { describeApi } from '../../server/openapi/api-description.ts'
 import { advise } from '../../src/access/advice/advise.ts'
-import type { Advice, Link } from '../../src/access/advice/chain.ts'
+import type { Advice, AdviceLink } from '../../src/access/advice/chain.ts'
 import { disconnectedNetwork } from '../../src/access/live-network.ts'
-import type { LiveState } from '../../src/access/live-state.ts'
+import type { LiveSources } from '../../src/access/live-state.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { type TestController, testController } from '../world/controller.ts'
@@ -25,7 +25,7 @@ const liveFacts = {
   disconnectTimes: new Map<string, number>(),
   terminators: new Map<string, 'passing' | 'failing'>(),
 }
-const live: LiveState = {
+const live: LiveSources = {
   network: {
     ...disconnectedNetwork,
     getPresence: (id) => liveFacts.routers.get(id) ?? 'unknown',
@@ -97,10 +97,10 @@ const adviceOn = ({ identity, service }: Linked, type: 'Dial' | 'Bind' = 'Dial')
 
 const outcomes = ({ links }: Advice) => links.map(({ link, outcome }) => `${link} ${outcome}`)
 const failed = ({ links }: Advice) => links.flatMap(({ link, outcome }) => (outcome === 'failed' ? [link] : []))
-const linkOf = ({ links }: Advice, name: string) => links.find(({ link }) => link === name) as Link
+const linkOf = ({ links }: Advice, name: string) => links.find(({ link }) => link === name) as AdviceLink
 
 /** Runs the command of the remedy as an administrator would type it. */
-async function repair({ remedy }: Link): Promise<void> {
+async function repair({ remedy }: AdviceLink): Promise<void> {
   expect(remedy).toBeDefined()
   // A token that the test does not need goes to stdout.
   const words = remedy ? toCommandWords(remedy, describeApi()).map((word) => (/\.jwt$/.test(word) ? '-' : word)) : []

@@ -6,7 +6,7 @@ import { buildApp } from '../../server/app.ts'
 import { type Listening, listen } from '../../server/listeners/listen.ts'
 import { openMetrics } from '../../server/monitoring/open-metrics.ts'
 import type { AnyOperation } from '../../server/operations/operation.ts'
-import type { LiveState } from '../../src/access/live-state.ts'
+import type { LiveSources } from '../../src/access/live-state.ts'
 import type { ApiSessionIdentity } from '../../src/authentication/sessions/live-api-sessions.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
@@ -94,7 +94,7 @@ export interface TestOptions {
   readonly clock?: TestClock
   readonly log?: Log
   /** What is known beyond records. */
-  readonly live?: LiveState
+  readonly live?: LiveSources
   /** Works on this directory instead of a copy of the template. */
   readonly directory?: string
   readonly operations?: readonly AnyOperation[]

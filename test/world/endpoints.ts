@@ -6,14 +6,14 @@ import { createServer as createHttpsServer, request as httpsRequest } from 'node
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { issueCertificate, type Purpose, toCertificatePem } from '../../src/pki/certificates.ts'
+import { type CertificatePurpose, issueCertificate, toCertificatePem } from '../../src/pki/certificates.ts'
 import { encodeDistinguishedName } from '../../src/pki/names.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const authorityKeys = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const authority = issue('authority', 'an authority of others', authorityKeys.publicKey)
 
-function issue(purpose: Purpose, commonName: string, publicKey: KeyObject, certificate?: X509Certificate) {
+function issue(purpose: CertificatePurpose, commonName: string, publicKey: KeyObject, certificate?: X509Certificate) {
   const subject = encodeDistinguishedName('test', commonName)
   const publicKeyInfo = publicKey.export({ type: 'spki', format: 'der' })
   const dates = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS }

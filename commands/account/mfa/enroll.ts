@@ -5,7 +5,7 @@ import { CommandError, EXIT, makeUsageError } from '../../foundation/exit-codes.
 import { RequestError } from '../../foundation/request-error.ts'
 import { type CommandRun, defineConnectedCommand } from '../../framework/connected.ts'
 import { canPrompt } from '../../terminal/prompts.ts'
-import { findMfa, type Mfa, startMfa, useCode, verifyMfa } from './own-mfa.ts'
+import { fetchMfa, type Mfa, requestMfaEnrollment, requestMfaVerification, useCode } from './own-mfa.ts'
 import { handOverRecoveryCodes, recoveryCodesFileFlag } from './recovery-code-file.ts'
 
 const GO_ON = 'go on with: controller mfa enroll'
@@ -38,7 +38,9 @@ export const mfaEnroll = defineConnectedCommand({
     if (flags['mfa-code'] === undefined) await showSetup(provisioningUrl, flags, notice)
     const outcome = { sentence: 'Your second factor is set up.', facts: { isVerified: true } }
     await handOverRecoveryCodes(run, outcome, async () => {
-      await useCode(client, flags, 'Code of the app', (code) => verifyMfa(client, code)).catch(explainInterrupt)
+      await useCode(client, flags, 'Code of the app', (code) => requestMfaVerification(client, code)).catch(
+        explainInterrupt,
+      )
       return recoveryCodes
     })
   },
@@ -51,7 +53,7 @@ export const mfaEnroll = defineConnectedCommand({
  */
 async function continueOrStart({ client, flags, notice }: CommandRun): Promise<Mfa> {
   const { target } = client
-  const earlier = await findMfa(client)
+  const earlier = await fetchMfa(client)
   if (earlier?.isVerified) {
     throw new CommandError(EXIT.conflict, 'MFA_EXISTS', `${target}: you have a second factor already`, {
       hint: 'to set up another one, remove it first: controller mfa remove',
@@ -71,10 +73,10 @@ async function continueOrStart({ client, flags, notice }: CommandRun): Promise<M
       },
     )
   }
-  await startMfa(client).catch((error) => {
+  await requestMfaEnrollment(client).catch((error) => {
     throw explainRefusedStart(error, target)
   })
-  const enrollment = await findMfa(client)
+  const enrollment = await fetchMfa(client)
   if (enrollment) return enrollment
   const message = `${target}: the enrollment was removed meanwhile, or another session has started one`
   throw new CommandError(EXIT.conflict, 'MFA_NOT_ENROLLED', message, { hint: 'controller mfa enroll' })

@@ -18,7 +18,7 @@ export interface Mfa {
 }
 
 /** Returns your MFA enrollment, or undefined if there is none. */
-export async function findMfa(client: Client): Promise<Mfa | undefined> {
+export async function fetchMfa(client: Client): Promise<Mfa | undefined> {
   try {
     return (await client.call('GET', MFA_PATH)).data as Mfa
   } catch (error) {
@@ -27,16 +27,16 @@ export async function findMfa(client: Client): Promise<Mfa | undefined> {
   }
 }
 
-export async function startMfa(client: Client): Promise<void> {
+export async function requestMfaEnrollment(client: Client): Promise<void> {
   await client.call('POST', MFA_PATH, {})
 }
 
-export async function verifyMfa(client: Client, code: string): Promise<void> {
+export async function requestMfaVerification(client: Client, code: string): Promise<void> {
   await client.call('POST', `${MFA_PATH}/verify`, { code })
 }
 
 /** @param code is not required to remove an enrollment that is not verified */
-export async function removeMfa(client: Client, code: string): Promise<void> {
+export async function requestMfaRemoval(client: Client, code: string): Promise<void> {
   await client.call('DELETE', MFA_PATH, undefined, { 'mfa-validation-code': code })
 }
 
@@ -51,7 +51,7 @@ export async function renewRecoveryCodes(client: Client, code: string): Promise<
 
 /** @throws CommandError with exit code 5 if you have no second factor, or none that is verified */
 export async function requireVerifiedMfa(client: Client): Promise<void> {
-  if ((await findMfa(client))?.isVerified) return
+  if ((await fetchMfa(client))?.isVerified) return
   throw new CommandError(EXIT.notFound, 'MFA_NOT_ENROLLED', `${client.target}: you have no verified second factor`, {
     hint: 'controller mfa enroll',
   })

@@ -1,14 +1,14 @@
 // `controller mfa status`: shows whether you have a second factor.
 import { EITHER_PATH } from '../../client/client.ts'
 import { defineConnectedCommand } from '../../framework/connected.ts'
-import { findMfa, type Mfa } from './own-mfa.ts'
+import { fetchMfa, type Mfa } from './own-mfa.ts'
 
 export const mfaStatus = defineConnectedCommand({
   summary: 'Shows whether you have a second factor.',
   example: '',
   base: EITHER_PATH,
   async run({ client, print }) {
-    const enrollment = await findMfa(client)
+    const enrollment = await fetchMfa(client)
     const facts = {
       isEnrolled: enrollment !== undefined,
       isVerified: enrollment?.isVerified === true,

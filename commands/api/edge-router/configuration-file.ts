@@ -7,7 +7,7 @@ import { findFileTarget, ReservedFile } from '../../client/reserved-file.ts'
 import { makeUsageError } from '../../foundation/exit-codes.ts'
 import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { CommandRun } from '../../framework/connected.ts'
-import type { Entity } from '../../terminal/cells.ts'
+import type { OutputRecord } from '../../terminal/cells.ts'
 import { findJwt } from '../../terminal/formats.ts'
 import { confirmReplacement } from '../../terminal/replacement.ts'
 import type { TaskExtension } from '../task-extension.ts'
@@ -81,10 +81,10 @@ async function prepareFile(run: CommandRun) {
   const target = findFileTarget(path)
   if (target.status?.size && run.flags.force !== true) await confirmReplacement(path, 'is not empty', 'config-file')
   const file = ReservedFile.create(target)
-  return { finish: (record: Entity) => writeFile(file, path, record, run), release: () => file.release() }
+  return { finish: (record: OutputRecord) => writeFile(file, path, record, run), release: () => file.release() }
 }
 
-function writeFile(file: ReservedFile, path: string, record: Entity, { flags, notice }: CommandRun): void {
+function writeFile(file: ReservedFile, path: string, record: OutputRecord, { flags, notice }: CommandRun): void {
   const advertise = flags.advertise as string
   file.commit(
     renderRouterConfiguration({

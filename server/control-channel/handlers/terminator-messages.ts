@@ -1,6 +1,6 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
 import { create, toBinary } from '@bufbuild/protobuf'
-import { type RefusalReason, RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import { type RequestRefusalReason, RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
 import type { SessionClient } from '../../../src/network/circuits/session-client.ts'
 import type { TerminatorQuestion } from '../../../src/network/routers/router-connection.ts'
 import { ContentType } from '../content-types.ts'
@@ -131,7 +131,7 @@ function toSessionClient(
 }
 
 /** The results that routers tell apart; everything else is `FailedOther`. */
-const CREATE_RESULTS: Readonly<Partial<Record<RefusalReason, CreateTerminatorResult>>> = {
+const CREATE_RESULTS: Readonly<Partial<Record<RequestRefusalReason, CreateTerminatorResult>>> = {
   'id-conflict': CreateTerminatorResult.FailedIdConflict,
   busy: CreateTerminatorResult.FailedBusy,
   'unknown-session': CreateTerminatorResult.FailedInvalidSession,

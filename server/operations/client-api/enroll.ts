@@ -81,7 +81,7 @@ function request(
   }
 }
 
-async function complete({ controller, context }: Call, request: EnrollmentRequest): Promise<Response> {
+async function completeEnrollment({ controller, context }: Call, request: EnrollmentRequest): Promise<Response> {
   return dataResponse(await enroll(controller, context, request))
 }
 
@@ -97,7 +97,7 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ clientCsr, token: tokenField }),
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async (call) => complete(call, request(call, 'ott', call.body.token, call.body)),
+    run: async (call) => completeEnrollment(call, request(call, 'ott', call.body.token, call.body)),
   }),
   defineOperation<EnrollBody>({
     ...COMMON,
@@ -112,7 +112,7 @@ const byMethod: readonly AnyOperation[] = [
     }),
     returns: ENROLLED,
     errorStatuses: [409],
-    run: async (call) => complete(call, request(call, 'ottca', call.body.token, {})),
+    run: async (call) => completeEnrollment(call, request(call, 'ottca', call.body.token, {})),
   }),
   defineOperation({
     ...COMMON,
@@ -123,7 +123,7 @@ const byMethod: readonly AnyOperation[] = [
     access: PUBLIC,
     returns: ENROLLED,
     errorStatuses: [400, 409],
-    run: async (call) => complete(call, request(call, 'ca', undefined, {})),
+    run: async (call) => completeEnrollment(call, request(call, 'ca', undefined, {})),
   }),
   defineOperation<EnrollBody>({
     ...COMMON,
@@ -136,7 +136,7 @@ const byMethod: readonly AnyOperation[] = [
     body: readFieldsBody<EnrollBody>({ username, password: f.text({ ...secret, required: true }) }),
     returns: { kind: 'data', schema: requiredObject({ username: string }) },
     errorStatuses: [409],
-    run: async (call) => complete(call, request(call, 'updb', call.query.token as string, call.body)),
+    run: async (call) => completeEnrollment(call, request(call, 'updb', call.query.token as string, call.body)),
   }),
 ]
 
@@ -157,7 +157,7 @@ const ofRouters: readonly AnyOperation[] = [
     returns: ENROLLED,
     run: async (call) => {
       const { clientCsr: certCsr = '', serverCsr: serverCertCsr = '', token } = call.body
-      return complete(call, request(call, 'erott', token, { certCsr, serverCertCsr }))
+      return completeEnrollment(call, request(call, 'erott', token, { certCsr, serverCertCsr }))
     },
   }),
   defineOperation<{ readonly certCsr: string; readonly serverCertCsr: string }>({
@@ -246,7 +246,7 @@ export const enrollOperations: readonly AnyOperation[] = [
       const { token, method } = query as { token?: string; method?: string }
       const isPem = REQUEST_TYPES.some((type) => String(headers['content-type']).startsWith(type))
       if (isPem) assertAcceptsJson(headers.accept as string | undefined)
-      return complete(call, request(call, method, token, body))
+      return completeEnrollment(call, request(call, method, token, body))
     },
   }),
   ...byMethod,

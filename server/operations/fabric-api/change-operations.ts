@@ -8,7 +8,7 @@ import { toPascalCase } from '../resource-operations.ts'
 import { FABRIC, readShapeBody } from './view-operations.ts'
 
 /** The values of a body, by the fields of the shape. */
-export type Values = Readonly<Record<string, unknown>>
+export type ShapeValues = Readonly<Record<string, unknown>>
 
 interface Changes {
   /** What the records look like on the fabric API. */
@@ -17,8 +17,8 @@ interface Changes {
   readonly summaries: Readonly<Record<'create' | 'delete', string>>
   /** Statuses by which a creation refuses besides those that follow from what it is. */
   readonly errorStatuses?: readonly number[]
-  create(call: Call<Values>): Promise<{ readonly id: string }>
-  update(call: Call<Values>, verb: 'replace' | 'patch', id: string): Promise<unknown>
+  create(call: Call<ShapeValues>): Promise<{ readonly id: string }>
+  update(call: Call<ShapeValues>, verb: 'replace' | 'patch', id: string): Promise<unknown>
 }
 
 const VERBS = {
@@ -33,7 +33,7 @@ export function makeChangeOperations(changes: Changes): readonly AnyOperation[] 
   const access = (right: string) => ({ permission: `${shape.name}.${right}`, grantedTo: 'administrator' }) as const
   const idSuffix = toPascalCase(shape.name)
   return [
-    defineOperation<Values>({
+    defineOperation<ShapeValues>({
       ...common,
       id: `create${idSuffix}`,
       method: 'POST',
@@ -47,7 +47,7 @@ export function makeChangeOperations(changes: Changes): readonly AnyOperation[] 
     }),
     ...(['replace', 'patch'] as const).map((verb) => {
       const { method, idPrefix, summary } = VERBS[verb]
-      return defineOperation<Values>({
+      return defineOperation<ShapeValues>({
         ...common,
         id: idPrefix + idSuffix,
         method,

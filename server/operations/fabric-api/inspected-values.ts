@@ -39,7 +39,7 @@ function showLinks({ fabric }: Controller): unknown {
 async function showConnectedRouters(controller: Controller, context: Context): Promise<unknown> {
   const { clock, routers } = controller
   const connected = routers.connected.list()
-  const nameOf = await readNames(context, connected)
+  const nameOf = await loadRouterNames(context, connected)
   return connected.map((router) => ({
     Id: router.id,
     Name: nameOf(router),
@@ -70,7 +70,7 @@ function showIdentityConnections({ clock, routers }: Controller): unknown {
 async function showRouterMessaging(controller: Controller, context: Context): Promise<unknown> {
   const { clock, fabric, routers } = controller
   const connected = routers.connected.listEdgeRouters()
-  const nameOf = await readNames(context, connected)
+  const nameOf = await loadRouterNames(context, connected)
   const terminatorValidations = connected.flatMap((router) => {
     const pending = fabric.validation.describePending(router)
     if (!pending) return []
@@ -85,7 +85,7 @@ async function showRouterMessaging(controller: Controller, context: Context): Pr
   return { routerUpdates: [], terminatorValidations }
 }
 
-async function readNames({ db }: Context, routers: readonly ConnectedRouter[]) {
+async function loadRouterNames({ db }: Context, routers: readonly ConnectedRouter[]) {
   const ids = routers.map(({ id }) => id)
   const references = await findReferences(db, 'routers', ids)
   return ({ id }: ConnectedRouter) => references.get(id)?.name ?? id

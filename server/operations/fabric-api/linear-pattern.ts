@@ -127,7 +127,7 @@ class Parser {
       this.#at += 1
       // A mark that asks for few repetitions changes what is matched, not whether anything is.
       this.#skip('?')
-      part = repeat(part, mark)
+      part = repeatNode(part, mark)
     }
     if (this.#peek() === '{') throw new PatternError('has a counted repetition, which is not supported: escape {')
     return part
@@ -186,7 +186,7 @@ function toPart(test: CharacterTest): Part {
   return (next) => ({ kind: 'character', test, next })
 }
 
-function repeat(part: Part, mark: '*' | '+' | '?'): Part {
+function repeatNode(part: Part, mark: '*' | '+' | '?'): Part {
   return (next) => {
     if (mark === '?') return { kind: 'split', branches: [part(next), next] }
     const split: State = { kind: 'split', branches: [next] }

@@ -37,7 +37,7 @@ interface LinkChange {
   readonly staticCost?: number
 }
 
-export const linkOperations: readonly AnyOperation[] = [
+export const fabricLinkOperations: readonly AnyOperation[] = [
   ...makeMemoryOperations(linkView, compiled),
   defineOperation<LinkChange>({
     ...common,

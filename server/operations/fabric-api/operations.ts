@@ -2,7 +2,7 @@
 import type { AnyOperation } from '../operation.ts'
 import { circuitOperations } from './circuits.ts'
 import { inspectionOperations } from './inspections.ts'
-import { linkOperations } from './links.ts'
+import { fabricLinkOperations } from './links.ts'
 import { routerChangeOperations } from './router-changes.ts'
 import { serviceChangeOperations } from './service-changes.ts'
 import { snapshotOperations } from './snapshots.ts'
@@ -19,7 +19,7 @@ export const fabricOperations: readonly AnyOperation[] = [
   makeSubListOperation(routerView, terminatorView, compiledTerminators, 'routerId'),
   makeSubListOperation(serviceView, terminatorView, compiledTerminators, 'serviceId'),
   ...terminatorChangeOperations,
-  ...linkOperations,
+  ...fabricLinkOperations,
   ...circuitOperations,
   ...serviceChangeOperations,
   ...routerChangeOperations,

@@ -6,7 +6,7 @@ import { invalidError } from '../../../src/foundation/errors.ts'
 import { find, newEntity } from '../../../src/storage/entities/entities.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 import type { AnyOperation, Call } from '../operation.ts'
-import { makeChangeOperations, type Values } from './change-operations.ts'
+import { makeChangeOperations, type ShapeValues } from './change-operations.ts'
 import { routerShape } from './shapes.ts'
 
 const { name, cost, noTraversal, disabled } = routers.fields
@@ -35,7 +35,7 @@ export const routerChangeOperations: readonly AnyOperation[] = makeChangeOperati
 })
 
 /** @throws COULD_NOT_VALIDATE if the id or the fingerprint cannot be that of a router, or a router has the id */
-async function createRouter({ controller: { entities }, context, body }: Call<Values>): Promise<{ id: string }> {
+async function createRouter({ controller: { entities }, context, body }: Call<ShapeValues>): Promise<{ id: string }> {
   const { fingerprint = null } = body as { fingerprint?: string | null }
   const id = body.id as string
   if (!ROUTER_ID.test(id))

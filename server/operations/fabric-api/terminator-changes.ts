@@ -3,7 +3,7 @@ import { routers } from '../../../src/definitions/resources/routers.ts'
 import { terminators } from '../../../src/definitions/resources/terminators.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 import type { AnyOperation, Call } from '../operation.ts'
-import { makeChangeOperations, type Values } from './change-operations.ts'
+import { makeChangeOperations, type ShapeValues } from './change-operations.ts'
 import { terminatorShape } from './shapes.ts'
 
 export const terminatorChangeOperations: readonly AnyOperation[] = makeChangeOperations({
@@ -18,7 +18,7 @@ export const terminatorChangeOperations: readonly AnyOperation[] = makeChangeOpe
 })
 
 /** The values of a body, by the fields of terminators. @throws NOT_FOUND if the router is unknown */
-async function readTerminator({ context, body }: Call<Values>): Promise<Record<string, unknown>> {
+async function readTerminator({ context, body }: Call<ShapeValues>): Promise<Record<string, unknown>> {
   const { instanceId, instanceSecret, ...values } = body
   if (values.routerId !== undefined) await requireRow(context, routers, values.routerId as string)
   return {

@@ -1,7 +1,7 @@
 // The operations that list and show the records of a view on the fabric API.
 import type { BodyShapes } from '../../../src/definitions/model/body-shapes.ts'
 import type { AnyRow } from '../../../src/definitions/resources/define.ts'
-import { type Purpose, readBody } from '../../../src/definitions/schema/bodies.ts'
+import { type BodyPurpose, readBody } from '../../../src/definitions/schema/bodies.ts'
 import { listOf } from '../../../src/definitions/schema/json-schema.ts'
 import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
 import { listQuery } from '../../requests/query.ts'
@@ -92,7 +92,7 @@ function makeReadOperations<Item>(
 }
 
 /** A body that creates or changes records of a shape; the operation gets its values by the fields of the shape. */
-export function readShapeBody<B>(shapes: BodyShapes, purpose: Purpose): BodyReader<B> {
+export function readShapeBody<B>(shapes: BodyShapes, purpose: BodyPurpose): BodyReader<B> {
   const shape = shapes[purpose].get(undefined)
   if (!shape) throw new Error('a shape has no variants')
   return {

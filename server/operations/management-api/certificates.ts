@@ -72,7 +72,8 @@ export const certificateOperations: readonly AnyOperation[] = [
       const { expiring, ...query } = call.query
       if (expiring === undefined) return respondWithList(call, certificates, [])
       const { config } = call.controller
-      const withinMs = expiring === WARNING_TIME ? config['certificates.warnBefore'] : readDuration(String(expiring))
+      const withinMs =
+        expiring === WARNING_TIME ? config['certificates.warnBefore'] : readDurationParameter(String(expiring))
       const restriction = { field: 'notAfter', atMost: call.context.clock.now() + withinMs }
       return respondWithList({ ...call, query: { sort: 'notAfter', ...query } }, certificates, [restriction])
     },
@@ -165,7 +166,7 @@ export const certificateOperations: readonly AnyOperation[] = [
   }),
 ]
 
-function readDuration(duration: string): number {
+function readDurationParameter(duration: string): number {
   const milliseconds = parseDuration(duration)
   if (milliseconds === undefined) throw invalidError('expiring', 'must be a duration such as 30d', duration)
   return milliseconds

@@ -19,7 +19,7 @@ import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '.
 const states = ['connected', 'pending', 'unreachable', 'down'] as const
 const { isDown, staticCost } = linkSettings.fields
 
-const linkShape = defineResource({
+const managementLinkShape = defineResource({
   name: 'link',
   plural: 'links',
   summary: 'A connection between two routers.',
@@ -75,7 +75,7 @@ interface LinkItem {
 }
 
 const linkView: RecordView<LinkItem> = {
-  shape: linkShape,
+  shape: managementLinkShape,
   toRow: ({ link: { reportedAt, changedAt, isDown, ...link }, state }) => ({
     ...link,
     isDown: isDown ? 1 : 0,
@@ -95,8 +95,8 @@ const toMeasured = (latencyNs: number) => (latencyNs === UNKNOWN_LATENCY_NS ? nu
 const compiled = new CompiledView(linkView)
 const itemSchema = {
   ...compiled.schema,
-  'x-columns': linkShape.columns,
-  'x-example-filter': linkShape.example.filter,
+  'x-columns': managementLinkShape.columns,
+  'x-example-filter': managementLinkShape.example.filter,
 }
 
 const COMMON = { apis: ['management'], isOwn: true, topic: 'links' } as const

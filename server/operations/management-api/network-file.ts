@@ -52,7 +52,7 @@ const readSections = readListBody<NetworkSection>(
   { maxItems: MAX_SECTIONS },
 )
 
-const PRUNE = {
+const PRUNE_PARAMETER = {
   schema: {
     type: 'boolean',
     description: 'Also delete records that the file does not name, of resources that it has.',
@@ -91,7 +91,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     summary: 'Shows what applying a file would create, change and delete, and who would gain or lose which access.',
     access: READ,
     query: {
-      prune: PRUNE,
+      prune: PRUNE_PARAMETER,
       unlisted: { schema: { type: 'boolean', description: 'Also list the records that the file does not name.' } },
     },
     body: readSections,
@@ -116,7 +116,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     summary: `Applies a file, in transactions of at most ${MAX_RECORDS_PER_TRANSACTION} records; applying it again continues after a failure.`,
     access: { permission: 'network.update', grantedTo: 'administrator' },
     query: {
-      prune: PRUNE,
+      prune: PRUNE_PARAMETER,
       digest: {
         schema: { ...text, description: 'The digest of the plan that is to be applied; 409 if it is another one now.' },
       },
@@ -129,7 +129,7 @@ export const networkFileOperations: readonly AnyOperation[] = [
     errorStatuses: [404, 409],
     run: ({ controller, context, query, body }) =>
       streamItems(
-        applyNetwork(controller, context, body, {
+        applySections(controller, context, body, {
           isPruning: query.prune === true,
           digest: query.digest as string | undefined,
         }),
@@ -158,7 +158,7 @@ async function* renderSections(context: Context): AsyncGenerator<readonly string
 }
 
 /** Plans and applies a file. What a client can stop begins with the request, so that stopping it early changes nothing. */
-async function* applyNetwork(
+async function* applySections(
   controller: Controller,
   context: Context,
   sections: readonly NetworkSection[],

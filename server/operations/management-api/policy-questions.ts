@@ -80,13 +80,13 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
       },
     },
     async run(call) {
-      const service = toRoleBearer(await requireRow(call.context, services, call.params.serviceId))
+      const service = findNamedRoleBearer(await requireRow(call.context, services, call.params.serviceId))
       const { access } = call.controller
       const granting = access.index.findServicePoliciesOfService(service.id, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
       const sides = mergeSelectors(granting.map(({ subjects }) => subjects))
       return respondWithRows({ ...call, query }, identities, [{ sides }], (row) => {
-        const identity = toRoleBearer(row)
+        const identity = findNamedRoleBearer(row)
         return renderGrants(identity, listGrants(access, granting, identity, service))
       })
     },
@@ -109,12 +109,12 @@ export const policyQuestionOperations: readonly AnyOperation[] = [
     async run(call) {
       const { controller, context, params } = call
       const { access } = controller
-      const identity = toRoleBearer(await requireRow(context, identities, params.identityId))
+      const identity = findNamedRoleBearer(await requireRow(context, identities, params.identityId))
       const policies = access.findPolicies(identity, call.query.type as PolicyType | undefined)
       const { type: _, ...query } = call.query
       const ids = access.index.listGrantedServices(policies)
       return respondWithRows({ ...call, query }, services, [{ ids }], (row) => {
-        const service = toRoleBearer(row)
+        const service = findNamedRoleBearer(row)
         const granting = access.filterGranting(policies, service.id)
         return renderGrants(service, listGrants(access, granting, identity, service))
       })
@@ -169,7 +169,7 @@ function mergeChanges(
   return { ...before, ...values, details: applyPatch(variant, old ?? {}, changed ?? {}) }
 }
 
-export function toRoleBearer({ id, name, roleAttributes }: AnyRow): NamedRoleBearer {
+export function findNamedRoleBearer({ id, name, roleAttributes }: AnyRow): NamedRoleBearer {
   return { id, name: name as string, attributes: JSON.parse(roleAttributes as string) as string[] }
 }
 

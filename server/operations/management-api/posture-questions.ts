@@ -6,7 +6,7 @@ import { notFoundError } from '../../../src/foundation/errors.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 import { dataResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
-import { toRoleBearer } from './policy-questions.ts'
+import { findNamedRoleBearer } from './policy-questions.ts'
 
 const OWN = { apis: ['management'], topic: 'posture-checks', method: 'GET', isOwn: true } as const
 const READ = { permission: 'identity.read', grantedTo: 'administrator' } as const
@@ -21,7 +21,7 @@ export const postureQuestionOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: { type: 'object' } },
     async run({ controller, context, params }) {
       const row = await requireRow(context, identities, params.identityId)
-      return dataResponse(await describePosture(controller.access, context, toRoleBearer(row)))
+      return dataResponse(await describePosture(controller.access, context, findNamedRoleBearer(row)))
     },
   }),
   defineOperation({
@@ -33,7 +33,7 @@ export const postureQuestionOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', schema: { type: 'object' } },
     async run({ controller, context, params }) {
       const { id, name } = await requireRow(context, postureChecks, params.postureCheckId)
-      const identity = toRoleBearer(await requireRow(context, identities, params.identityId))
+      const identity = findNamedRoleBearer(await requireRow(context, identities, params.identityId))
       const check = controller.access.index.findPostureCheck(id)
       if (!check) throw notFoundError('posture check', id)
       const postureCheck = testPostureCheck(controller.access, check, name as string, identity)

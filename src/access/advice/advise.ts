@@ -2,7 +2,7 @@
 
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { Context } from '../../storage/context.ts'
-import { type Advice, type Link, type Remedy, toVerdict } from './chain.ts'
+import { type Advice, type AdviceLink, type Remedy, toVerdict } from './chain.ts'
 import { commonRouterLink, routerKinds, routerPolicyLink } from './router-links.ts'
 import { postureLink, servicePolicyLink } from './service-policy-links.ts'
 import { authPolicyLink, identityLink } from './sign-in-links.ts'
@@ -21,7 +21,7 @@ export async function advise(
   const { identity, service } = question
   const kinds = routerKinds(question)
   const { ofIdentity, ofService } = kinds
-  const links: Link[] = [
+  const links: AdviceLink[] = [
     identityLink(question),
     await authPolicyLink(question),
     await servicePolicyLink(question),
@@ -38,7 +38,7 @@ export async function advise(
 }
 
 /** The links, each without the changes that an earlier link proposes. */
-function withoutRepeatedRemedies(links: readonly Link[]): Link[] {
+function withoutRepeatedRemedies(links: readonly AdviceLink[]): AdviceLink[] {
   const earlier = new Set<string>()
   return links.map(({ remedy, alternatives = [], next = [], ...link }) => {
     const isNew = (one: Remedy) => !earlier.has(JSON.stringify(one))

@@ -20,7 +20,7 @@ export type LinkName =
   | 'terminator'
 
 /** `unknown`: no subsystem can tell; never taken for passed. */
-type Outcome = 'passed' | 'failed' | 'unknown'
+type LinkOutcome = 'passed' | 'failed' | 'unknown'
 
 /** A policy that makes a link, and the roles by which it does. */
 export interface DecidingPolicy extends NamedRecord {
@@ -52,11 +52,11 @@ export interface Remedy {
   /** The records that values and entries name by their ids. */
   readonly references?: readonly NamedRecord[]
   /** What it opens besides this service to this identity; absent if it does not concern policies. */
-  readonly alsoOpens?: SideEffect
+  readonly alsoOpens?: OpenedAccess
 }
 
 /** The access that a change opens besides what it is for. */
-export interface SideEffect {
+export interface OpenedAccess {
   /** How many other identities gain access. */
   readonly otherIdentities: number
   /** How many other services gain an identity. */
@@ -74,9 +74,9 @@ export interface PostureCheckFinding extends NamedRecord {
   readonly reported: unknown
 }
 
-export interface Link {
+export interface AdviceLink {
   readonly link: LinkName
-  readonly outcome: Outcome
+  readonly outcome: LinkOutcome
   /** One sentence, without a full stop. */
   readonly message: string
   readonly policies?: readonly DecidingPolicy[]
@@ -112,10 +112,10 @@ export interface Advice {
   readonly type: 'Dial' | 'Bind'
   /** `denied` as soon as one link failed; `unknown` where none did, and not all passed. */
   readonly verdict: 'allowed' | 'denied' | 'unknown'
-  readonly links: readonly Link[]
+  readonly links: readonly AdviceLink[]
 }
 
-export function toVerdict(links: readonly Link[]): Advice['verdict'] {
+export function toVerdict(links: readonly AdviceLink[]): Advice['verdict'] {
   if (links.some(({ outcome }) => outcome === 'failed')) return 'denied'
   return links.every(({ outcome }) => outcome === 'passed') ? 'allowed' : 'unknown'
 }

@@ -10,7 +10,7 @@ import type { Context } from '../../storage/context.ts'
 import type { Access } from '../access.ts'
 import type { PostureEvaluation } from '../decision.ts'
 import type { NamedRecord, NamedRoleBearer } from './chain.ts'
-import { loadNames } from './subject.ts'
+import { loadNamesByIds } from './subject.ts'
 
 /** What a posture check finds on the machines of an identity. */
 export interface CheckedPosture extends NamedRecord, PostureComparison {
@@ -58,7 +58,7 @@ export async function describePosture(
     for (const check of access.index.listRequiredPostureChecks(policy))
       policiesByCheck.set(check, [...(policiesByCheck.get(check) ?? []), named])
   }
-  const names = await loadNames(
+  const names = await loadNamesByIds(
     context,
     postureChecks,
     [...policiesByCheck.keys()].map((check) => check.id),

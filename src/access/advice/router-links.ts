@@ -7,8 +7,8 @@ import { findNearestMiss, isOneSided, type Miss, missCost } from '../../policy/n
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
 import {
+  type AdviceLink,
   type DecidingPolicy,
-  type Link,
   type LinkName,
   type NamedRoleBearer,
   type Remedy,
@@ -25,7 +25,7 @@ import {
   toPlainName,
 } from './remedies.ts'
 import { readRoles, sortByName } from './service-policy-links.ts'
-import { type AdviceQuestion, type AdvisedRouter, findFreeName, readRouters } from './subject.ts'
+import { type AdviceQuestion, type AdvisedRouter, findFreeRecordName, readRouters } from './subject.ts'
 import { describeAbsence } from './terminator-link.ts'
 import { type LinkCheck, verifyRemedies } from './verified-remedies.ts'
 
@@ -35,7 +35,7 @@ const MAX_CANDIDATES = 200
 const MAX_NAMED = 5
 
 /** One of the two kinds of policy that lead to routers, and the record whose side it decides. */
-interface Kind {
+interface RouterPolicyKind {
   readonly link: LinkName
   readonly resource: AnyResource
   readonly policyKind: PolicyKind
@@ -49,8 +49,8 @@ interface Kind {
 
 /** How the two kinds stand to each other, for the records that are asked about. */
 export interface RouterKinds {
-  readonly ofIdentity: Kind
-  readonly ofService: Kind
+  readonly ofIdentity: RouterPolicyKind
+  readonly ofService: RouterPolicyKind
 }
 
 export function routerKinds({ access, identity, service }: AdviceQuestion): RouterKinds {
@@ -83,7 +83,11 @@ function isChangeablePolicy({ id, name }: IndexedPolicy): boolean {
 }
 
 /** Whether policies lead from the subject of one kind to any router; `other` says which routers would be of use. */
-export async function routerPolicyLink(question: AdviceQuestion, kind: Kind, other: Kind): Promise<Link> {
+export async function routerPolicyLink(
+  question: AdviceQuestion,
+  kind: RouterPolicyKind,
+  other: RouterPolicyKind,
+): Promise<AdviceLink> {
   const { context } = question
   const { link, subject, matching, routerIds } = kind
   if (routerIds.length > 0) {
@@ -119,7 +123,7 @@ function decidingPolicies(
 }
 
 /** The routers that would close a gap: those on the other side of it, else any. */
-async function usefulRouters({ context }: AdviceQuestion, other: Kind): Promise<AdvisedRouter[]> {
+async function usefulRouters({ context }: AdviceQuestion, other: RouterPolicyKind): Promise<AdvisedRouter[]> {
   if (other.routerIds.length > 0) return readRouters(context, other.routerIds.slice(0, MAX_CANDIDATES))
   const some = context.db.selectFrom('routers').select('id').where('isEdge', '=', 1).orderBy('name')
   const rows = await some.limit(MAX_CANDIDATES).execute()
@@ -129,7 +133,7 @@ async function usefulRouters({ context }: AdviceQuestion, other: Kind): Promise<
   )
 }
 
-function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Link {
+function noRouters({ identity, service }: AdviceQuestion, link: LinkName): AdviceLink {
   const open: readonly [PolicyKind, NamedRoleBearer] =
     link === 'edge-router-policy' ? [edgeRouterPolicyKind, identity] : [serviceEdgeRouterPolicyKind, service]
   const [kind, subject] = open
@@ -151,16 +155,16 @@ function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Link 
  */
 async function closeGap(
   question: AdviceQuestion,
-  kind: Kind,
+  kind: RouterPolicyKind,
   miss: Miss | undefined,
   routers: readonly AdvisedRouter[],
   isBound: boolean,
-): Promise<Pick<Link, 'nearestMiss' | 'remedy' | 'alternatives'>> {
+): Promise<Pick<AdviceLink, 'nearestMiss' | 'remedy' | 'alternatives'>> {
   const { context, service } = question
   const { link, policyKind, subject, resource } = kind
   const object = miss && routers.find(({ id }) => id === miss.object.id)
   const nearest = miss && object ? { nearestMiss: describeMiss(miss, subject, object) } : {}
-  const name = await findFreeName(context, resource, `${toPlainName(subject)}-routers`)
+  const name = await findFreeRecordName(context, resource, `${toPlainName(subject)}-routers`)
   const objects = isBound ? routers.slice(0, MAX_NAMED) : []
   const candidates = [
     miss && closeSubjectMiss(policyKind, miss, subject),
@@ -178,7 +182,7 @@ async function closeGap(
 export async function commonRouterLink(
   question: AdviceQuestion,
   { ofIdentity, ofService }: RouterKinds,
-): Promise<Link> {
+): Promise<AdviceLink> {
   const { context, identity, service } = question
   const link = { link: 'common-router' } as const
   const isCommon = new Set(ofService.routerIds)
@@ -197,17 +201,17 @@ export async function commonRouterLink(
 }
 
 /** The gap may be closed from either side: from that of the service, unless the other one lacks less. */
-async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService: Kind) {
+async function smallerGap(question: AdviceQuestion, ofIdentity: RouterPolicyKind, ofService: RouterPolicyKind) {
   const { context } = question
   const sides = await Promise.all(
     [
       [ofService, ofIdentity],
       [ofIdentity, ofService],
     ].map(async ([kind, other]) => {
-      const routers = await readRouters(context, (other as Kind).routerIds.slice(0, MAX_CANDIDATES))
-      const miss = findNearestMiss((kind as Kind).policies, (kind as Kind).subject, routers)
+      const routers = await readRouters(context, (other as RouterPolicyKind).routerIds.slice(0, MAX_CANDIDATES))
+      const miss = findNearestMiss((kind as RouterPolicyKind).policies, (kind as RouterPolicyKind).subject, routers)
       const cost = miss && isOneSided(miss) ? missCost(miss) : Number.POSITIVE_INFINITY
-      return { kind: kind as Kind, miss, routers, cost }
+      return { kind: kind as RouterPolicyKind, miss, routers, cost }
     }),
   )
   const [smallest = sides[0]] = [...sides].sort((a, b) => (a.cost === b.cost ? 0 : a.cost - b.cost))
@@ -215,7 +219,7 @@ async function smallerGap(question: AdviceQuestion, ofIdentity: Kind, ofService:
   return closeGap(question, kind, miss, routers, true)
 }
 
-async function presence(question: AdviceQuestion, routers: readonly AdvisedRouter[]): Promise<Link> {
+async function presence(question: AdviceQuestion, routers: readonly AdvisedRouter[]): Promise<AdviceLink> {
   const { live } = question.access
   const edgeRouters = routers.map(({ id, name, isDisabled, isEnrolled }) => ({
     id,

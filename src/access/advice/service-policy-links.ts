@@ -7,7 +7,7 @@ import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { describeComparison, describePostureTask, explainFinding } from '../../policy/posture/descriptions.ts'
 import { findDecidingRoles } from '../../policy/role-selector.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
-import { type Link, type NamedRoleBearer, toSentenceList } from './chain.ts'
+import { type AdviceLink, type NamedRoleBearer, toSentenceList } from './chain.ts'
 import {
   closeObjectMiss,
   closeSubjectMiss,
@@ -16,7 +16,7 @@ import {
   servicePolicyKind,
   toPlainName,
 } from './remedies.ts'
-import { type AdviceQuestion, findFreeName, loadNames } from './subject.ts'
+import { type AdviceQuestion, findFreeRecordName, loadNamesByIds } from './subject.ts'
 import { verifyRemedies } from './verified-remedies.ts'
 
 /** The policies of the type that link the two, in the order of their names. */
@@ -34,7 +34,7 @@ export function readRoles(roles: readonly string[], { id, name }: NamedRoleBeare
   return roles.map((role) => (role === `@${id}` ? `@${name}` : role))
 }
 
-export async function servicePolicyLink(question: AdviceQuestion): Promise<Link> {
+export async function servicePolicyLink(question: AdviceQuestion): Promise<AdviceLink> {
   const { access, identity, service, type } = question
   const linking = findLinkingPolicies(question)
   if (linking.length > 0) {
@@ -67,11 +67,15 @@ export async function servicePolicyLink(question: AdviceQuestion): Promise<Link>
 /** The command for a policy that names only these two records, so that it grants nothing to other identities. */
 async function newPolicy({ context, identity, service, type }: AdviceQuestion) {
   const verb = type === 'Dial' ? 'dials' : 'hosts'
-  const name = await findFreeName(context, servicePolicies, `${toPlainName(identity)}-${verb}-${toPlainName(service)}`)
+  const name = await findFreeRecordName(
+    context,
+    servicePolicies,
+    `${toPlainName(identity)}-${verb}-${toPlainName(service)}`,
+  )
   return createPolicy(servicePolicyKind, name, [identity], [service], { type })
 }
 
-export async function postureLink(question: AdviceQuestion): Promise<Link> {
+export async function postureLink(question: AdviceQuestion): Promise<AdviceLink> {
   const { context, access, identity, service, type } = question
   const { policies } = access.decide({ identity, serviceId: service.id, type })
   const evaluated = sortEvaluated(policies)
@@ -87,7 +91,7 @@ export async function postureLink(question: AdviceQuestion): Promise<Link> {
   if (free) return { ...link, outcome: 'passed', message: `${free.policy.name} asks nothing of the machine` }
   const [best = evaluated[0]] = [...evaluated].sort((a, b) => RANKS[a.evidence] - RANKS[b.evidence])
   const { policy, findings, evidence } = best as EvaluatedPolicy
-  const names = await loadNames(
+  const names = await loadNamesByIds(
     context,
     postureChecks,
     findings.map(({ check }) => check.id),

@@ -4,17 +4,17 @@ import { listAuthenticatorIds } from '../../authentication/credentials/credentia
 import { isDisabled } from '../../authentication/disabling.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
-import { type Link, type Remedy, toSentenceList } from './chain.ts'
+import { type AdviceLink, type Remedy, toSentenceList } from './chain.ts'
 import { describeEnrolling } from './enrolling.ts'
 import { toPlainName } from './remedies.ts'
 import { findSecondFactorGap } from './second-factor-gap.ts'
 import { findWays, isAdmitted, type Way } from './sign-in-ways.ts'
-import { type AdviceQuestion, findFreeName } from './subject.ts'
+import { type AdviceQuestion, findFreeRecordName } from './subject.ts'
 
 // How long an enrollment that is proposed lasts.
 const ENROLLMENT_MS = 24 * 60 * 60_000
 
-export function identityLink({ context, identity }: AdviceQuestion): Link {
+export function identityLink({ context, identity }: AdviceQuestion): AdviceLink {
   const { name, disabledUntil } = identity
   if (!isDisabled(identity, context.clock.now())) {
     return { link: 'identity', outcome: 'passed', message: `${name} exists and is enabled` }
@@ -24,7 +24,7 @@ export function identityLink({ context, identity }: AdviceQuestion): Link {
   return { link: 'identity', outcome: 'failed', message: `${name} is disabled${until}`, remedy }
 }
 
-export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
+export async function authPolicyLink(question: AdviceQuestion): Promise<AdviceLink> {
   const { identity } = question
   const policy = question.authPolicies.get(identity.authPolicyId)
   const ways = await findWays(question)
@@ -49,7 +49,7 @@ export async function authPolicyLink(question: AdviceQuestion): Promise<Link> {
 
 const METHOD_NOUNS = { cert: 'certificates', updb: 'passwords', extJwt: 'external tokens' } as const
 
-async function explainNoWay(question: AdviceQuestion, policy: AuthPolicy, ways: readonly Way[]): Promise<Link> {
+async function explainNoWay(question: AdviceQuestion, policy: AuthPolicy, ways: readonly Way[]): Promise<AdviceLink> {
   const { identity } = question
   const link = { link: 'auth-policy', outcome: 'failed' } as const
   const closed = ways.find(({ flaw }) => flaw === undefined)
@@ -75,13 +75,13 @@ async function findPolicyRepair(
   question: AdviceQuestion,
   ways: readonly Way[],
   wanted: AuthPolicy,
-): Promise<Pick<Link, 'remedy' | 'next'>> {
+): Promise<Pick<AdviceLink, 'remedy' | 'next'>> {
   const remedy = assignOtherPolicy(question, ways)
   return remedy ? { remedy } : { next: [await copyPolicy(question, wanted)] }
 }
 
 async function copyPolicy({ context, identity }: AdviceQuestion, policy: AuthPolicy): Promise<Remedy> {
-  const name = await findFreeName(context, authPolicies, `${toPlainName(policy)}-${toPlainName(identity)}`)
+  const name = await findFreeRecordName(context, authPolicies, `${toPlainName(policy)}-${toPlainName(identity)}`)
   const { requireTotp, requireExtJwtSigner } = policy.secondary
   const secondary = { requireTotp, ...(requireExtJwtSigner === null ? {} : { requireExtJwtSigner }) }
   return { operation: 'create', resource: authPolicies.plural, values: { name, primary: policy.primary, secondary } }

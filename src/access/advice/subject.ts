@@ -105,7 +105,7 @@ export async function readRouters({ db }: Context, ids: readonly string[]): Prom
 }
 
 /** Names by id. */
-export async function loadNames(
+export async function loadNamesByIds(
   { db }: Pick<Context, 'db'>,
   resource: AnyResource,
   ids: readonly string[],
@@ -118,7 +118,7 @@ export async function loadNames(
 }
 
 /** A name that no record of the resource has yet: the one that is wanted, or that with a number. */
-export async function findFreeName({ db }: Context, { table }: AnyResource, wanted: string): Promise<string> {
+export async function findFreeRecordName({ db }: Context, { table }: AnyResource, wanted: string): Promise<string> {
   const rows = await untyped(db)
     .selectFrom(table)
     .select('name')

@@ -5,17 +5,17 @@ import { servicePolicies } from '../../definitions/resources/service-policies.ts
 import { toIsoTime } from '../../foundation/clock.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findMatchingIdentities } from '../impact/affected-identities.ts'
-import type { LiveState } from '../live-state.ts'
-import { type Link, type NamedRecord, type Remedy, toSentenceList } from './chain.ts'
+import type { LiveSources } from '../live-state.ts'
+import { type AdviceLink, type NamedRecord, type Remedy, toSentenceList } from './chain.ts'
 import { describeEnrolling, hasEnrolled } from './enrolling.ts'
 import { createPolicy, servicePolicyKind, toPlainName } from './remedies.ts'
 import { sortByName } from './service-policy-links.ts'
-import { type AdviceQuestion, findFreeName } from './subject.ts'
+import { type AdviceQuestion, findFreeRecordName } from './subject.ts'
 
 // More hosts are not named.
 const MAX_HOSTS = 3
 
-export async function terminatorLink(question: AdviceQuestion): Promise<Link> {
+export async function terminatorLink(question: AdviceQuestion): Promise<AdviceLink> {
   const { access, service } = question
   const link = { link: 'terminator' } as const
   const rows = await readTerminators(question)
@@ -70,7 +70,7 @@ const MARKED = 'marked as failed'
 /** Nothing is reached behind a router that is not there. */
 function judge(
   { id, routerId, routerName, precedence, sessionId, liveSessionId }: Terminator,
-  live: LiveState,
+  live: LiveSources,
 ): { readonly health: 'passing' | 'failing' | 'unknown'; readonly reason?: string } {
   const presence = live.network.getPresence(routerId)
   if (presence === 'offline') {
@@ -84,13 +84,13 @@ function judge(
 }
 
 /** Since when a router is offline. */
-export function describeAbsence({ network }: LiveState, routerId: string): string {
+export function describeAbsence({ network }: LiveSources, routerId: string): string {
   const since = network.getDisconnectTime(routerId)
   return since === undefined ? 'offline since the controller started' : `offline since ${toIsoTime(since)}`
 }
 
 /** Names the identities that could host the service and what they lack, else the policy or the role that is missing. */
-async function explainMissingTerminator(question: AdviceQuestion): Promise<Link> {
+async function explainMissingTerminator(question: AdviceQuestion): Promise<AdviceLink> {
   const { access, context, service, store } = question
   const link = { link: 'terminator', outcome: 'failed' } as const
   const policies = sortByName(access.index.findServicePoliciesOfService(service.id, 'Bind'))
@@ -107,7 +107,7 @@ async function explainMissingTerminator(question: AdviceQuestion): Promise<Link>
   }
   const [policy] = policies
   if (policy) return { ...link, ...(await explainUnusedPolicy(question, policy)) }
-  const name = await findFreeName(context, servicePolicies, `${toPlainName(service)}-hosts`)
+  const name = await findFreeRecordName(context, servicePolicies, `${toPlainName(service)}-hosts`)
   const proposal = createPolicy(servicePolicyKind, name, [], [service], { type: 'Bind' })
   // The attribute is one that the administrator gives to the host.
   const next = { ...proposal, values: { ...proposal.values, identityRoles: [`#${name}`] } }
@@ -119,7 +119,7 @@ async function explainMissingTerminator(question: AdviceQuestion): Promise<Link>
 async function explainIdleHosts(
   question: AdviceQuestion,
   hosts: readonly NamedRecord[],
-): Promise<Pick<Link, 'hosts' | 'hint'>> {
+): Promise<Pick<AdviceLink, 'hosts' | 'hint'>> {
   const namedHosts = hosts.map(({ id, name }) => ({ id, name }))
   const enrolledHosts: NamedRecord[] = []
   for (const host of namedHosts) if (await hasEnrolled(question, host)) enrolledHosts.push(host)
@@ -138,7 +138,7 @@ async function explainIdleHosts(
 async function explainUnusedPolicy(
   question: AdviceQuestion,
   { id, name, subjects }: IndexedPolicy,
-): Promise<Pick<Link, 'message' | 'next'>> {
+): Promise<Pick<AdviceLink, 'message' | 'next'>> {
   const { service } = question
   const prefix = `${service.name} has no terminator`
   const attributes = [...subjects.attributes].sort()
@@ -158,7 +158,7 @@ async function explainUnusedPolicy(
 
 /** A new identity that enrolls with a token. */
 async function createHost({ context, service }: AdviceQuestion, roleAttributes: readonly string[]): Promise<Remedy> {
-  const name = await findFreeName(context, identities, `${toPlainName(service)}-host`)
+  const name = await findFreeRecordName(context, identities, `${toPlainName(service)}-host`)
   const values = { name, type: 'Default', isAdmin: false, roleAttributes, enrollment: { ott: true } }
   return { operation: 'create', resource: 'identities', values }
 }

@@ -8,14 +8,14 @@ import type { RoleBearer } from '../../policy/role-selector.ts'
 import { type RecordChange, toRecordChange } from '../../storage/changes.ts'
 import { find } from '../../storage/entities/entities.ts'
 import { computeImpact } from '../impact/compute-impact.ts'
-import type { Link, Remedy, SideEffect } from './chain.ts'
+import type { AdviceLink, OpenedAccess, Remedy } from './chain.ts'
 import type { AdviceQuestion } from './subject.ts'
 
 /** Whether a link passes, judged by the index and by the identity as they would be after a change. */
 export type LinkCheck = (index: PolicyReader, identity: RoleBearer) => boolean
 
 interface VerifiedRemedy extends Remedy {
-  readonly alsoOpens: SideEffect
+  readonly alsoOpens: OpenedAccess
 }
 
 /**
@@ -26,7 +26,7 @@ export async function verifyRemedies(
   question: AdviceQuestion,
   candidates: readonly (Remedy | undefined)[],
   isRepaired: LinkCheck,
-): Promise<Pick<Link, 'remedy' | 'alternatives'>> {
+): Promise<Pick<AdviceLink, 'remedy' | 'alternatives'>> {
   const verified: VerifiedRemedy[] = []
   for (const candidate of candidates) {
     const alsoOpens = candidate && (await judge(question, candidate, isRepaired))
@@ -43,7 +43,11 @@ function countOpened({ alsoOpens }: VerifiedRemedy): number {
 }
 
 /** What a change opens besides this service to this identity; undefined if it does not repair the link. */
-async function judge(question: AdviceQuestion, remedy: Remedy, isRepaired: LinkCheck): Promise<SideEffect | undefined> {
+async function judge(
+  question: AdviceQuestion,
+  remedy: Remedy,
+  isRepaired: LinkCheck,
+): Promise<OpenedAccess | undefined> {
   const { access, store, context, service, type } = question
   const change = await findRecordChange(question, remedy)
   if (!change) return undefined

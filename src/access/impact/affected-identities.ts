@@ -11,7 +11,7 @@ import type { Store } from '../../storage/store.ts'
 import type { Access } from '../access.ts'
 
 /** An identity before and after the changes; absent before them if it is new, and after them if it would be gone. */
-export interface Subject {
+export interface AffectedIdentity {
   readonly id: string
   readonly name: string
   readonly before: RoleBearer | undefined
@@ -24,7 +24,7 @@ export async function findAffectedIdentities(
   context: Context,
   changes: readonly RecordChange[],
   limit: number,
-): Promise<Subject[]> {
+): Promise<AffectedIdentity[]> {
   const changedIdentities = changes.flatMap((change) => (change.resource === 'identities' ? toSubject(change) : []))
   const others = changes.filter(({ resource }) => resource !== identities.plural)
   if (others.length === 0) return changedIdentities
@@ -38,7 +38,7 @@ export async function findAffectedIdentities(
   return [...changedIdentities, ...matching.filter(({ id }) => !changedIds.has(id))]
 }
 
-function toSubject({ id, before, after }: ChangeOf<'identities'>): Subject {
+function toSubject({ id, before, after }: ChangeOf<'identities'>): AffectedIdentity {
   const toBearer = ({ roleAttributes }: RecordOf<'identities'>): RoleBearer => ({ id, attributes: roleAttributes })
   const name = (before ?? after)?.name ?? ''
   return { id, name, before: before && toBearer(before), after: after && toBearer(after) }
@@ -80,7 +80,7 @@ export async function findMatchingIdentities(
   context: Context,
   sides: readonly RoleSelector[],
   limit: number,
-): Promise<Subject[]> {
+): Promise<AffectedIdentity[]> {
   if (sides.length === 0) return []
   const plan = { ...planList({}), limit }
   const query = (await queryRows(store, context, { resource: identities, plan, restrictions: [{ sides }] })).compile()

@@ -5,7 +5,7 @@ import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
 import type { RecordChange } from '../../storage/changes.ts'
 import type { Access } from '../access.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
-import type { Subject } from './affected-identities.ts'
+import type { AffectedIdentity } from './affected-identities.ts'
 import {
   computeReach,
   findCutOff,
@@ -37,7 +37,7 @@ interface ReachAfter extends Reach {
 export function compareReach(
   access: Access,
   changes: readonly RecordChange[],
-  subjects: readonly Subject[],
+  subjects: readonly AffectedIdentity[],
   paths: readonly ServicePaths[],
   tallies: Tallies,
   clock: Clock,
@@ -86,7 +86,7 @@ class Stopwatch {
 /** Undefined for an identity that would be gone. */
 function computeReachAfter(
   { access, index, grants }: { readonly access: Access; readonly index: PolicyReader; readonly grants: SharedGrants },
-  subject: Subject,
+  subject: AffectedIdentity,
   before: Reach,
   blockedGains: Tally,
 ): ReachAfter | undefined {
@@ -102,7 +102,7 @@ function computeReachAfter(
 
 function addDifferences(
   access: Access,
-  subject: Subject,
+  subject: AffectedIdentity,
   before: Reach,
   after: ReachAfter | undefined,
   paths: readonly ServicePaths[],
@@ -125,7 +125,7 @@ function addDifferences(
 function addBlocked(
   access: Access,
   tally: Tally,
-  subject: Subject,
+  subject: AffectedIdentity,
   { rights, grants, blocked }: Reach,
   otherGrants: SlotsByType,
 ): void {

@@ -4,7 +4,7 @@ import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { matchesSelector } from '../../policy/role-selector.ts'
 import type { RecordChange } from '../../storage/changes.ts'
 import type { Access } from '../access.ts'
-import type { Subject } from './affected-identities.ts'
+import type { AffectedIdentity } from './affected-identities.ts'
 
 /** A service policy that would no longer demand a posture check, whether the machines of its identities pass it now or not. */
 export interface OpenedGate {
@@ -19,7 +19,7 @@ export interface OpenedGate {
 export function findOpenedGates(
   access: Access,
   changes: readonly RecordChange[],
-  subjects: readonly Subject[],
+  subjects: readonly AffectedIdentity[],
 ): OpenedGate[] {
   const demanding = changes.flatMap((change) => findDemandingPolicies(access.index, change))
   const policies = [...new Map(demanding.map((policy) => [policy.id, policy])).values()]

@@ -4,7 +4,7 @@ import type { PolicyType } from '../../policy/policy-index.ts'
 import type { RecordChange } from '../../storage/changes.ts'
 import type { Context } from '../../storage/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
-import type { Subject } from './affected-identities.ts'
+import type { AffectedIdentity } from './affected-identities.ts'
 
 /** How many identities and services an effect is about, how many pairs of them, and a few of these. */
 export interface Effect {
@@ -47,7 +47,7 @@ export class Tally {
 
   /** @param findChecks the posture checks that block a pair */
   add(
-    { id, name }: Subject,
+    { id, name }: AffectedIdentity,
     type: PolicyType,
     serviceIds: readonly string[],
     findChecks: (serviceId: string) => readonly string[] = () => [],

@@ -15,7 +15,7 @@ import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import { getRecordTable } from '../../storage/entities/record-tables.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Access } from '../access.ts'
-import { loadNames } from '../advice/subject.ts'
+import { loadNamesByIds } from '../advice/subject.ts'
 import type { SessionIds } from './session-ids.ts'
 
 /** What sessions are opened with. */
@@ -131,10 +131,10 @@ async function recordPostureFailure(
     policy,
     checks: findings.flatMap(({ check, evidence }) => (evidence === 'passing' ? [] : [check])),
   }))
-  const names = await loadNames({ db }, postureChecks, [
+  const names = await loadNamesByIds({ db }, postureChecks, [
     ...new Set(failures.flatMap(({ checks }) => checks.map(({ id }) => id))),
   ])
-  const [service] = (await loadNames({ db }, services, [serviceId])).values()
+  const [service] = (await loadNamesByIds({ db }, services, [serviceId])).values()
   posture.failedRequests.add(identity.id, {
     when: now,
     apiSessionId,

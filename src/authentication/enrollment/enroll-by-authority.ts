@@ -15,7 +15,7 @@ import type { CertificateAuthority, RegisteredAuthority } from '../authorities/r
 import { toCertificateFields } from '../credentials/authenticator-behavior.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
 import type { PresentedIssuers } from '../sign-in/presented-issuers.ts'
-import { findFreeName, formatIdentityName } from './identity-names.ts'
+import { findFreeIdentityName, formatIdentityName } from './identity-names.ts'
 import { consumeEnrollment, type OutstandingEnrollment, requireIdentity } from './outstanding-enrollments.ts'
 
 /** The parts that enroll a client by an authority. */
@@ -25,7 +25,7 @@ interface AuthorityEnrollmentParts {
 }
 
 /** What a client brings. */
-interface CertificateRequest {
+interface AuthorityEnrollmentRequest {
   /** The certificates of the TLS client. */
   readonly peer: PeerCertificates
   /** The name that the client asks for. */
@@ -42,7 +42,7 @@ export async function storeCertificateCredential(
   { entities, auth: { clientTrust, presentedIssuers } }: AuthorityEnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
-  { peer }: CertificateRequest,
+  { peer }: AuthorityEnrollmentRequest,
 ): Promise<typeof NOTHING> {
   const { caId } = enrollment
   const identityId = requireIdentity(enrollment)
@@ -75,7 +75,7 @@ export async function storeCertificateCredential(
 export async function enrollByAuthority(
   { entities, auth: { clientTrust, presentedIssuers } }: AuthorityEnrollmentParts,
   context: Context,
-  { peer, name: requestedName }: CertificateRequest,
+  { peer, name: requestedName }: AuthorityEnrollmentRequest,
 ): Promise<typeof NOTHING> {
   if (!clientTrust.hasRegistered) throw errors.ENROLLMENT_NO_VALID_CAS()
   let authority: RegisteredAuthority | undefined
@@ -95,7 +95,7 @@ export async function enrollByAuthority(
     const externalId = readRequiredExternalId(ca, leaf)
     const id = newId()
     const format = { caId: ca.id, caName: ca.name, commonName, requestedName, identityId: id }
-    const name = await findFreeName(tx, formatIdentityName(ca.identityNameFormat, format), id)
+    const name = await findFreeIdentityName(tx, formatIdentityName(ca.identityNameFormat, format), id)
     const values = {
       id,
       name,

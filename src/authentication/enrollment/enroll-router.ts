@@ -90,17 +90,17 @@ export async function extendRouterCertificates(
   leaf: X509Certificate,
   requests: RouterRequests,
 ): Promise<RouterCertificates> {
-  const router = await findByCertificate(context, leaf)
+  const router = await findRouterByCertificate(context, leaf)
   const { client, ...issued } = issueRouterCertificates(authority, context, router, requests)
   await context.write(async (tx) => {
-    const current = await findByCertificate(tx, leaf)
+    const current = await findRouterByCertificate(tx, leaf)
     await storeRouterCertificate(entities, tx, current, client)
   })
   return issued
 }
 
 /** @throws UNAUTHORIZED */
-async function findByCertificate({ db }: Pick<Context, 'db'>, leaf: X509Certificate): Promise<EnrollingRouter> {
+async function findRouterByCertificate({ db }: Pick<Context, 'db'>, leaf: X509Certificate): Promise<EnrollingRouter> {
   const row = await db
     .selectFrom('routers')
     .select(['id', 'isEdge'])

@@ -50,7 +50,7 @@ export interface EnrollmentParts extends RecoveryParts {
   }
 }
 
-type Completion = (
+type CompletedEnrollment = (
   parts: EnrollmentParts,
   context: Context,
   enrollment: OutstandingEnrollment,
@@ -58,7 +58,7 @@ type Completion = (
 ) => Promise<EnrollmentResult>
 
 /** What completes an enrollment of each method. */
-const completions: Readonly<Record<EnrollmentMethod, Completion>> = {
+const completions: Readonly<Record<EnrollmentMethod, CompletedEnrollment>> = {
   ott: issueCertificateCredential,
   updb: storePasswordCredential,
   ottca: storeCertificateCredential,

@@ -52,7 +52,7 @@ const findName = prepareQuery((db, name: string) => db.selectFrom('identities').
  * Returns a name that no identity has: `name`, `name000001`, `name000001000002` …, as clients know it. After some rounds the
  * id of the identity follows instead, so that thousands of certificates with one common name enroll at the same cost.
  */
-export async function findFreeName(tx: WriteContext, name: string, identityId: string): Promise<string> {
+export async function findFreeIdentityName(tx: WriteContext, name: string, identityId: string): Promise<string> {
   let candidate = name
   for (let round = 1; round <= MAX_SUFFIXES; round++) {
     if ((await findName(tx.db, candidate)).length === 0) return candidate

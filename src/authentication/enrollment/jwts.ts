@@ -8,7 +8,7 @@ import { computeFingerprint } from '../../pki/certificates.ts'
 import { type Config, getAdvertisedAddress, getControlAddress } from '../../settings/config.ts'
 
 /** What signs, and what is advertised. */
-export interface Signer {
+export interface EnrollmentSigner {
   readonly config: Config
   readonly authority: Authority
 }
@@ -23,7 +23,7 @@ export interface EnrollmentClaims {
 
 /** The audience is one empty string and `iss` has no slash at its end: that is how clients know these tokens. */
 export function signEnrollmentJwt(
-  signer: Signer,
+  signer: EnrollmentSigner,
   { method, subject, token, expiresAt }: EnrollmentClaims,
 ): Promise<string> {
   return signClaims(signer, {
@@ -38,19 +38,19 @@ export function signEnrollmentJwt(
 }
 
 /** The JWT of the network: it does not belong to an identity and does not expire. Its `iss` ends with a slash. */
-export function signNetworkJwt(signer: Signer, audience: string): Promise<string> {
+export function signNetworkJwt(signer: EnrollmentSigner, audience: string): Promise<string> {
   const iss = `https://${getAdvertisedAddress(signer.config)}/`
   return signClaims(signer, { em: 'network', ctrls: null, iss, sub: iss, aud: [audience], jti: newToken() })
 }
 
 /** The JWT of a certificate authority, whose id is its subject: it does not expire. Its `iss` ends with a slash. */
-export function signAuthorityJwt(signer: Signer, caId: string, audience: string): Promise<string> {
+export function signAuthorityJwt(signer: EnrollmentSigner, caId: string, audience: string): Promise<string> {
   const iss = `https://${getAdvertisedAddress(signer.config)}/`
   return signClaims(signer, { em: 'ca', ctrls: null, iss, sub: caId, aud: [audience], jti: caId })
 }
 
 /** With the key of the server certificate, because clients check it against the certificate that `iss` serves. */
-async function signClaims({ authority }: Signer, claims: JWTPayload): Promise<string> {
+async function signClaims({ authority }: EnrollmentSigner, claims: JWTPayload): Promise<string> {
   const { SignJWT } = await import('jose')
   const { key, certificate } = authority.server
   return new SignJWT(claims)

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 
-const COUNT = 20
+const CODE_COUNT = 20
 const LENGTH = 6
 // Base32 of RFC 4648: no digit that can be taken for a letter. Its 32 characters take 5 bits of a byte each.
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'
@@ -17,7 +17,7 @@ export function isRecoveryCodeForm(text: string): boolean {
 /** Returns new codes, all different. */
 export function generateRecoveryCodes(): string[] {
   const codes = new Set<string>()
-  while (codes.size < COUNT) codes.add(generateCode())
+  while (codes.size < CODE_COUNT) codes.add(generateCode())
   return [...codes]
 }
 

@@ -41,7 +41,7 @@ export const NO_CERTIFICATE = {
 } as const
 
 /** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
-export type RefusalReason =
+export type SignInRefusalReason =
   | 'UNKNOWN_CREDENTIAL'
   | 'WRONG_PASSWORD'
   | 'IDENTITY_DISABLED'
@@ -70,9 +70,9 @@ export type RefusalReason =
  * or are locked; the reason is in the log and the audit.
  */
 export class AuthenticationError extends Error {
-  readonly reason: RefusalReason
+  readonly reason: SignInRefusalReason
 
-  constructor(reason: RefusalReason, detail: string) {
+  constructor(reason: SignInRefusalReason, detail: string) {
     super(detail)
     this.name = 'AuthenticationError'
     this.reason = reason

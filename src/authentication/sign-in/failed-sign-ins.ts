@@ -12,7 +12,7 @@ import type { EntityStore } from '../../storage/entities/entities.ts'
 import { sourceFromContext } from '../../storage/sources.ts'
 import type { AuthPolicyCache } from '../auth-policies.ts'
 import { isDisabled, lockOut } from '../disabling.ts'
-import type { AuthenticationError, Method, RefusalReason } from './authentication-methods.ts'
+import type { AuthenticationError, Method, SignInRefusalReason } from './authentication-methods.ts'
 
 /** Recorded if no credential matches. */
 const NO_CREDENTIAL = ''
@@ -26,7 +26,7 @@ interface RefusedSignIn {
   readonly caller: Caller
   readonly origin: Origin
   readonly method: Method | 'totp'
-  readonly reason: RefusalReason
+  readonly reason: SignInRefusalReason
   /** The credential that it concerns: an authenticator, or an MFA enrollment. */
   readonly credentialId: string
   /** For the log. */
@@ -81,7 +81,7 @@ export async function recordWrongPassword(
 export async function recordWrongCode(
   parts: FailedSignInParts,
   context: Context,
-  { reason, enrollmentId, message }: { reason: RefusalReason; enrollmentId: string; message: string },
+  { reason, enrollmentId, message }: { reason: SignInRefusalReason; enrollmentId: string; message: string },
 ): Promise<void> {
   const { caller, origin } = context
   await recordRefusal(parts, context, { caller, origin, method: 'totp', reason, credentialId: enrollmentId, message })

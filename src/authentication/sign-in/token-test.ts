@@ -19,7 +19,7 @@ type SignInCheck = (typeof SIGN_IN_CHECKS)[number]
 /** `skipped`: an earlier check failed. */
 export const CHECK_OUTCOMES = ['passed', 'failed', 'skipped'] as const
 
-export interface CheckResult {
+export interface TokenCheckResult {
   readonly check: SignInCheck
   readonly outcome: (typeof CHECK_OUTCOMES)[number]
   /** What decided it; empty if it was skipped. */
@@ -32,7 +32,7 @@ interface TestParts {
 }
 
 /** The checks up to the first that fails. */
-class CheckReport {
+class TokenCheckReport {
   readonly #messages = new Map<SignInCheck, string>()
   #failure: { readonly check: SignInCheck; readonly message: string } | undefined
 
@@ -44,7 +44,7 @@ class CheckReport {
     this.#failure = { check, message }
   }
 
-  list(): CheckResult[] {
+  list(): TokenCheckResult[] {
     return SIGN_IN_CHECKS.map((check) => {
       if (this.#failure?.check === check) return { check, outcome: 'failed', message: this.#failure.message }
       const message = this.#messages.get(check)
@@ -59,8 +59,8 @@ export async function testToken(
   context: Context,
   signer: Signer,
   token: string,
-): Promise<CheckResult[]> {
-  const report = new CheckReport()
+): Promise<TokenCheckResult[]> {
+  const report = new TokenCheckReport()
   const pass = (check: TokenCheck, message: string) => report.pass(check, message)
   try {
     const verifiedToken = await auth.signers.verifier.explain(contexts, signer.id, token, pass)
@@ -77,7 +77,7 @@ async function testIdentity(
   context: Context,
   signer: Signer,
   token: VerifiedToken,
-  report: CheckReport,
+  report: TokenCheckReport,
 ): Promise<void> {
   const identity = await findIdentity(context, token)
   const member = token.isExternalId ? 'external id' : 'id'

@@ -121,7 +121,7 @@ export class TokenVerifier {
     const { key, current } = await this.#requireKey(contexts, signer, kid)
     report('key', `${print(kid)} is a key of ${signer.name}, for ${key.algorithms.join(', ')}`)
     const payload = await this.#verifySignatureAndClaims(token, current, key, report)
-    const subject = readSubject(payload, current)
+    const subject = readTokenSubject(payload, current)
     report('identity-claim', `${current.claimsProperty} is ${print(subject)}`)
     const verifiedToken = {
       signerId: current.id,
@@ -205,7 +205,7 @@ async function decode(token: string): Promise<{ header: ProtectedHeaderParameter
 }
 
 /** Reads the claim that names the identity: a member of the payload itself. */
-function readSubject(payload: JWTPayload, { claimsProperty }: Signer): string {
+function readTokenSubject(payload: JWTPayload, { claimsProperty }: Signer): string {
   const subject = Object.hasOwn(payload, claimsProperty) ? payload[claimsProperty] : undefined
   if (typeof subject === 'string' && subject !== '') return subject
   const reason = subject === undefined ? 'has no claim' : 'has no text in the claim'

@@ -1,16 +1,16 @@
 // The shapes of the bodies that create, replace and patch records of a resource.
 import type { AnyResource } from '../resources/define.ts'
-import { type BodyShape, buildBodyShape, type Purpose } from '../schema/bodies.ts'
+import { type BodyPurpose, type BodyShape, buildBodyShape } from '../schema/bodies.ts'
 import type { Fields } from '../schema/fields.ts'
 
 /** The shapes of each purpose by variant; a resource without variants has one, under `undefined`. */
-export type BodyShapes = Readonly<Record<Purpose, ReadonlyMap<string | undefined, BodyShape>>>
+export type BodyShapes = Readonly<Record<BodyPurpose, ReadonlyMap<string | undefined, BodyShape>>>
 
 /** Compiles the bodies of a resource. */
 export function compileBodyShapes(resource: AnyResource): BodyShapes {
   const variants = resource.variants ? Object.keys(resource.variants) : [undefined]
   const members = listRecordMembers(resource)
-  const toShapes = (purpose: Purpose) =>
+  const toShapes = (purpose: BodyPurpose) =>
     new Map(
       variants.map((typeId) => [
         typeId,
@@ -32,7 +32,7 @@ export function listRecordMembers(resource: AnyResource): string[] {
   return members
 }
 
-function collectInputFields(resource: AnyResource, purpose: Purpose, typeId: string | undefined): Fields {
+function collectInputFields(resource: AnyResource, purpose: BodyPurpose, typeId: string | undefined): Fields {
   const inputs = Object.fromEntries(
     Object.entries(resource.inputs).filter(([, { options }]) => purpose === 'create' || options.access !== 'create'),
   )

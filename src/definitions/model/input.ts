@@ -4,9 +4,9 @@ import type { AnyResource } from '../resources/define.ts'
 import {
   applyFallbacks,
   assertObject,
+  type BodyPurpose,
   type BodyShape,
   type BodyTolerance,
-  type Purpose,
   readBody,
 } from '../schema/bodies.ts'
 import { type JsonSchema, objectOf, text } from '../schema/json-schema.ts'
@@ -20,7 +20,7 @@ import { getCompiledResource } from './index.ts'
  */
 export function readInput(
   resource: AnyResource,
-  purpose: Purpose,
+  purpose: BodyPurpose,
   body: unknown,
   tolerance: BodyTolerance,
   storedType?: string,
@@ -37,7 +37,7 @@ export function readInput(
  * The schema of such a body, for documents: with variants, one alternative each. A new record names its variant, and so
  * fits one alternative; a change may leave it out, and then fits any.
  */
-export function buildInputSchema(resource: AnyResource, purpose: Purpose): JsonSchema {
+export function buildInputSchema(resource: AnyResource, purpose: BodyPurpose): JsonSchema {
   if (!resource.variants) return getShape(resource, purpose).schema
   const alternatives = Object.keys(resource.variants).map((typeId) => {
     const { schema } = getShape(resource, purpose, typeId)
@@ -48,7 +48,7 @@ export function buildInputSchema(resource: AnyResource, purpose: Purpose): JsonS
     : { anyOf: alternatives }
 }
 
-function getShape(resource: AnyResource, purpose: Purpose, typeId?: string): BodyShape {
+function getShape(resource: AnyResource, purpose: BodyPurpose, typeId?: string): BodyShape {
   const shape = getCompiledResource(resource.plural).bodyShapes[purpose].get(typeId)
   if (!shape) throw new Error(`${resource.plural} has no variant ${typeId}`)
   return shape
@@ -62,7 +62,7 @@ const BODY_SUFFIX = /(Create|Update|Patch)$/
 /** The type that a body names, by the name of its shape in the public contract too, which some generated clients send. */
 function readVariant(
   resource: AnyResource,
-  purpose: Purpose,
+  purpose: BodyPurpose,
   body: Readonly<Record<string, unknown>>,
   storedType: string | undefined,
 ): string {
@@ -88,7 +88,7 @@ function toVariant({ variantBodies }: AnyResource, name: string): string {
 /** Moves the variant's own members into `details`, which is how they are stored. */
 export function foldVariant(
   resource: AnyResource,
-  purpose: Purpose,
+  purpose: BodyPurpose,
   typeId: string,
   values: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {

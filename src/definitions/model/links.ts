@@ -1,5 +1,5 @@
 // The `_links` of records: where a record and what belongs to it is found, relative to the API's base path.
-import type { AnyResource, Link } from '../resources/define.ts'
+import type { AnyResource, RecordLink } from '../resources/define.ts'
 
 /** What the links of a record depend on: its id, and the fields that name other records. */
 type LinkedRow = { readonly id: string } & Readonly<Record<string, unknown>>
@@ -22,7 +22,7 @@ export function buildLinkWriter(resource: AnyResource): LinkWriter {
   }
 }
 
-function buildPart(base: string, link: Link): LinkWriter {
+function buildPart(base: string, link: RecordLink): LinkWriter {
   if (typeof link === 'string') return (row) => `,"${link}":{"href":"${base}${row.id}/${link}"}`
   const { key } = link
   if ('to' in link) return (row) => `,"${key}":{"href":"./${link.to.resource}/${row[link.to.field]}"}`

@@ -39,7 +39,7 @@ const allVerbs: readonly ResourceOperation[] = ['list', 'create', 'detail', 'rep
  * A key of `_links` besides `self`: a sub-path of the record, which a record may have only while a boolean field has this
  * value, or another record that a field names.
  */
-export type Link =
+export type RecordLink =
   | string
   | { readonly key: string; readonly to: { readonly resource: string; readonly field: string } }
   | { readonly key: string; readonly onlyIf: { readonly field: string; readonly is: boolean } }
@@ -130,7 +130,7 @@ export interface Definition<
   readonly computedFrom?: readonly string[]
   /** Derived and computed members that a record may lack; all others are always there. */
   readonly optionalMembers?: readonly string[]
-  readonly links?: readonly Link[]
+  readonly links?: readonly RecordLink[]
   readonly relations?: Readonly<Record<string, Relation>>
   readonly verbs?: readonly ResourceOperation[]
   /** Further symbols for filters: a name that stands for a stored field in another form. */
@@ -186,7 +186,7 @@ export interface Resource<
   readonly computed: Readonly<Record<string, JsonSchema>>
   readonly computedFrom: readonly string[]
   readonly optionalMembers: readonly string[]
-  readonly links: readonly Link[]
+  readonly links: readonly RecordLink[]
   readonly relations: Readonly<Record<string, Relation>>
   readonly verbs: readonly ResourceOperation[]
   readonly symbols: Readonly<Record<string, SymbolAlias>>

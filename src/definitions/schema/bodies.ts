@@ -7,11 +7,11 @@ import { isRecord, rejectUnknownMembers, reportUnknownMembers } from './unknown-
 import { findFirstProblem, type Problem, toProblemError } from './validate.ts'
 
 /** What a body is for: it decides what must be there, and what an absent member means. */
-export type Purpose = 'create' | 'replace' | 'patch'
+export type BodyPurpose = 'create' | 'replace' | 'patch'
 
 /** The shape of a body; each operation with a body builds its own at boot. */
 export interface BodyShape {
-  readonly purpose: Purpose
+  readonly purpose: BodyPurpose
   readonly fields: Fields
   readonly schema: JsonSchema
   /** Members that records have on read: a body may repeat them, so that a client can send a record back as it read it. */
@@ -41,7 +41,11 @@ export const NO_TOLERANCE: BodyTolerance = {
   blankChoices: 'refuse',
 }
 
-export function buildBodyShape(purpose: Purpose, fields: Fields, readOnlyMembers: Iterable<string> = []): BodyShape {
+export function buildBodyShape(
+  purpose: BodyPurpose,
+  fields: Fields,
+  readOnlyMembers: Iterable<string> = [],
+): BodyShape {
   const writable = Object.fromEntries(Object.entries(fields).filter(([, field]) => isWritable(field)))
   const secrets = Object.entries(writable).flatMap(([name, field]) =>
     field.options.secret ? [toMemberName(name, field)] : [],
@@ -60,22 +64,22 @@ function isWritable(field: AnyField): boolean {
 }
 
 /** Whether an update ignores the field, because only a create sets it. */
-function isFixed({ access }: FieldOptions, purpose: Purpose): boolean {
+function isFixed({ access }: FieldOptions, purpose: BodyPurpose): boolean {
   return access === 'create' && purpose !== 'create'
 }
 
-function isRequired(field: AnyField, purpose: Purpose): boolean {
+function isRequired(field: AnyField, purpose: BodyPurpose): boolean {
   const { required } = field.options
   return required === 'always' || (purpose !== 'patch' && (required === true || required === purpose))
 }
 
 /** Whether null may be sent for a field. */
-function acceptsNull({ kind, options }: AnyField, purpose: Purpose): boolean {
+function acceptsNull({ kind, options }: AnyField, purpose: BodyPurpose): boolean {
   return kind.acceptsNull === true || options.acceptsNull === true || options.acceptsNull === purpose
 }
 
 /** The JSON Schema of a body with these fields. */
-function toObjectSchema(fields: Fields, purpose: Purpose): JsonSchema {
+function toObjectSchema(fields: Fields, purpose: BodyPurpose): JsonSchema {
   const entries = Object.entries(fields)
   const required = entries
     .filter(([, field]) => isRequired(field, purpose))
@@ -89,7 +93,7 @@ function toObjectSchema(fields: Fields, purpose: Purpose): JsonSchema {
   }
 }
 
-function toValueSchema(field: AnyField, purpose: Purpose): JsonSchema {
+function toValueSchema(field: AnyField, purpose: BodyPurpose): JsonSchema {
   const { members, schema } = field.kind
   return {
     ...(members ? toObjectSchema(members, purpose) : compact(schema)),
@@ -104,7 +108,7 @@ function withNull({ enum: values }: JsonSchema): JsonSchema {
 }
 
 /** The annotations of a member: documents show them, and commands are generated from them. */
-function describeMember({ kind, options }: AnyField, purpose: Purpose): JsonSchema {
+function describeMember({ kind, options }: AnyField, purpose: BodyPurpose): JsonSchema {
   const { target, roles, reference } = kind
   return compact({
     description: options.summary,
@@ -196,7 +200,7 @@ export function assertObject(body: unknown): asserts body is Record<string, unkn
 /** Returns the members that the fields declare, without the nulls that count as absent. */
 function pickDeclaredMembers(
   fields: Fields,
-  purpose: Purpose,
+  purpose: BodyPurpose,
   body: Record<string, unknown>,
   tolerance: BodyTolerance,
 ): Record<string, unknown> {
@@ -217,7 +221,7 @@ function pickDeclaredMembers(
 function toAcceptedValue(
   { kind, options }: AnyField,
   member: string,
-  purpose: Purpose,
+  purpose: BodyPurpose,
   value: unknown,
   tolerance: BodyTolerance,
 ): unknown {
@@ -229,7 +233,7 @@ function toAcceptedValue(
 }
 
 /** Whether null counts as absent. A required member is then reported as missing, which says more than a wrong type. */
-function isNullAbsent(field: AnyField, purpose: Purpose, tolerance: BodyTolerance): boolean {
+function isNullAbsent(field: AnyField, purpose: BodyPurpose, tolerance: BodyTolerance): boolean {
   if (acceptsNull(field, purpose)) return false
   // A client can then send back a record that shows null here.
   if (isFixed(field.options, purpose)) return true
@@ -238,7 +242,7 @@ function isNullAbsent(field: AnyField, purpose: Purpose, tolerance: BodyToleranc
 
 function toFieldValues(
   fields: Fields,
-  purpose: Purpose,
+  purpose: BodyPurpose,
   bodyMembers: Record<string, unknown>,
   path: string,
 ): Record<string, unknown> {
@@ -254,7 +258,7 @@ function toFieldValues(
   return values
 }
 
-function toFieldValue(field: AnyField, purpose: Purpose, value: unknown, path: string): unknown {
+function toFieldValue(field: AnyField, purpose: BodyPurpose, value: unknown, path: string): unknown {
   const { kind } = field
   if (kind.members) return toFieldValues(kind.members, purpose, value as Record<string, unknown>, `${path}.`)
   const objection = kind.objection?.(value)

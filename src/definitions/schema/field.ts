@@ -13,14 +13,14 @@ type FilterType = 'string' | 'integer' | 'boolean' | 'date' | 'tags'
  * `write`: clients set it, on create, replace and patch. `create`: clients set it on create; updates accept and ignore it.
  * `read`: the controller sets it and shows it. `internal`: the controller sets it and never shows it.
  */
-type Access = 'write' | 'create' | 'read' | 'internal'
+type FieldAccess = 'write' | 'create' | 'read' | 'internal'
 
 export interface FieldOptions<V = unknown> {
   /** One sentence for documents and help. */
   readonly summary?: string
   /** Must be sent: on create and replace (`true`), on one of them only, or on patch too (`always`). */
   readonly required?: boolean | 'create' | 'replace' | 'always'
-  readonly access?: Access
+  readonly access?: FieldAccess
   /** Its value can be null. */
   readonly nullable?: boolean
   /**

@@ -22,7 +22,7 @@ export interface Version {
 type Operator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
 /** An operator with the versions from `low` to below `end`, which a wildcard names; only `low` itself if there is no end. */
-interface Condition {
+interface VersionCondition {
   readonly operator: Operator
   readonly low: Version
   /** `all`: every version is inside. */
@@ -30,7 +30,7 @@ interface Condition {
 }
 
 /** Alternatives, each a list of conditions that must all hold. */
-export type VersionRange = readonly (readonly Condition[])[]
+export type VersionRange = readonly (readonly VersionCondition[])[]
 
 /** Reads a version of exactly three numbers. Returns undefined if the text is not one. */
 export function parseVersion(text: string): Version | undefined {
@@ -54,7 +54,7 @@ export function parseVersionRange(text: string): VersionRange | undefined {
       .map(parseCondition),
   )
   return alternatives.every((conditions) => conditions.every((condition) => condition !== undefined))
-    ? (alternatives as Condition[][])
+    ? (alternatives as VersionCondition[][])
     : undefined
 }
 
@@ -67,7 +67,7 @@ export function isInVersionRange(version: Version, range: VersionRange): boolean
   return range.some((conditions) => conditions.every((condition) => holds(condition, version)))
 }
 
-function parseCondition(text: string): Condition | undefined {
+function parseCondition(text: string): VersionCondition | undefined {
   const exact = EXACT.exec(text)
   if (exact) {
     const [, operator, version = ''] = exact
@@ -93,7 +93,7 @@ function toRelease(major: number, minor: number): Version {
   return { numbers: [major, minor, 0], prerelease: [] }
 }
 
-function holds({ operator, low, end }: Condition, version: Version): boolean {
+function holds({ operator, low, end }: VersionCondition, version: Version): boolean {
   const position = comparePosition(version, low, end)
   switch (operator) {
     case '=':
@@ -112,7 +112,7 @@ function holds({ operator, low, end }: Condition, version: Version): boolean {
 }
 
 /** Negative below the versions of a condition, 0 inside, positive above. */
-function comparePosition(version: Version, low: Version, end: Condition['end']): number {
+function comparePosition(version: Version, low: Version, end: VersionCondition['end']): number {
   if (end === 'all') return 0
   const fromLow = compareVersions(version, low)
   if (end === undefined || fromLow < 0) return fromLow

@@ -78,7 +78,7 @@ interface CircuitCreationParts {
 }
 
 /** A circuit that may be created. */
-interface Attempt {
+interface CircuitAttempt {
   readonly circuit: Circuit
   readonly candidate: TerminatorCandidate
 }
@@ -141,7 +141,7 @@ export class CircuitCreation {
   /** Draws the consequences of an attempt that failed, for its routers and for its terminator. */
   #cleanUp(
     { service }: CircuitRequest,
-    { circuit, candidate }: Attempt,
+    { circuit, candidate }: CircuitAttempt,
     outcome: RouteOutcome & { isSuccess: false },
   ): void {
     const { connected, costs, rejectTerminator, terminators } = this.#parts
@@ -159,7 +159,7 @@ export class CircuitCreation {
    * Chooses a terminator, and names the circuit. Each attempt has an id of its own, so that what routers still say of an earlier
    * one concerns no other. @throws CircuitError if there is nothing to choose from
    */
-  #prepareAttempt(request: CircuitRequest): Attempt {
+  #prepareAttempt(request: CircuitRequest): CircuitAttempt {
     const { clientId, sessionId, service, instanceId } = request
     const { clock, ids, traces } = this.#parts
     const candidate = this.#chooseTerminator(request)
@@ -210,7 +210,7 @@ export class CircuitCreation {
   }
 
   /** Sends all routers of the path their parts at once, and waits for their results. */
-  #route({ peerData }: CircuitRequest, { circuit, candidate }: Attempt, number: number): Promise<RouteOutcome> {
+  #route({ peerData }: CircuitRequest, { circuit, candidate }: CircuitAttempt, number: number): Promise<RouteOutcome> {
     const { clock, connected, results, traces, open } = this.#parts
     const { id: circuitId, path, tags } = circuit
     const deadline = clock.monotonic() + ROUTE_TIMEOUT_MS

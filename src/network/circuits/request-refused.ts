@@ -1,7 +1,7 @@
 // Why a request that a router makes for a client is refused. The router passes the message on to the client.
 
 /** The reasons that routers and clients tell apart. */
-export type RefusalReason =
+export type RequestRefusalReason =
   | 'unknown-api-session'
   | 'unknown-session'
   | 'wrong-session-type'
@@ -18,11 +18,11 @@ export type RefusalReason =
 
 export class RequestRefusedError extends Error {
   override readonly name = 'RequestRefusedError'
-  readonly reason: RefusalReason
+  readonly reason: RequestRefusalReason
   /** The circuit that the request was about; undefined if there was none yet. */
   readonly circuitId: string | undefined
 
-  constructor(reason: RefusalReason, message: string, circuitId?: string) {
+  constructor(reason: RequestRefusalReason, message: string, circuitId?: string) {
     super(message)
     this.reason = reason
     this.circuitId = circuitId

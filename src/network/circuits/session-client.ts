@@ -19,7 +19,7 @@ export interface SessionClient {
 }
 
 /** The API session that a service session belongs to. */
-interface Owner {
+interface SessionOwnerIds {
   readonly apiSessionId: string
   readonly identityId: string
 }
@@ -36,7 +36,7 @@ export async function requireOwnApiSession(
   db: Kysely<Database>,
   apiSessions: Pick<ApiSessions, 'deriveToken'>,
   { apiSessionToken, fingerprints }: SessionClient,
-  owner: Owner,
+  owner: SessionOwnerIds,
 ): Promise<void> {
   const isOwn =
     apiSessionToken === ''
@@ -52,7 +52,7 @@ export async function requireOwnApiSession(
 async function hasOwnCertificate(
   db: Kysely<Database>,
   presented: readonly string[],
-  { apiSessionId, identityId }: Owner,
+  { apiSessionId, identityId }: SessionOwnerIds,
 ): Promise<boolean> {
   if (presented.length === 0 || presented.length > MAX_FINGERPRINTS) return false
   const fingerprints = presented.map((fingerprint) => fingerprint.toLowerCase())

@@ -14,7 +14,7 @@ export class RouterRejectedError extends Error {
 }
 
 /** The members of a router's record that decide whether it may be connected. */
-export interface Admission {
+export interface RouterAdmission {
   readonly isEdge: boolean
   readonly disabled: boolean
   readonly fingerprint: string | null
@@ -150,7 +150,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
    * Checks whether a router may connect.
    * Returns what its record says. @throws RouterRejectedError if it does not exist, is disabled, or has not enrolled with the certificate that it presents
    */
-  async requireAdmission(db: Kysely<Database>, { routerId, fingerprint }: RouterHello): Promise<Admission> {
+  async requireAdmission(db: Kysely<Database>, { routerId, fingerprint }: RouterHello): Promise<RouterAdmission> {
     const [row] = await readAdmissions(db, [routerId])
     if (!row) throw new RouterRejectedError('the router does not exist')
     const objection = findObjection(row, [fingerprint])
@@ -265,7 +265,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     }
   }
 
-  #judge(id: string, record: Admission | undefined): void {
+  #judge(id: string, record: RouterAdmission | undefined): void {
     const router = this.#byId.get(id)
     if (!router) return
     router.isDeleted = record === undefined
@@ -275,7 +275,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
 }
 
 /** Why a router with this record may not be connected by any of these certificates; undefined if it may. */
-function findObjection(record: Omit<Admission, 'isEdge'>, presented: readonly string[]): string | undefined {
+function findObjection(record: Omit<RouterAdmission, 'isEdge'>, presented: readonly string[]): string | undefined {
   const { disabled, fingerprint, unverifiedFingerprint, formerFingerprint } = record
   if (disabled) return 'the router is disabled'
   if (fingerprint === null) return 'the router has not enrolled'
@@ -284,7 +284,10 @@ function findObjection(record: Omit<Admission, 'isEdge'>, presented: readonly st
   return 'the router enrolled with another certificate'
 }
 
-async function readAdmissions(db: Kysely<Database>, ids: readonly string[]): Promise<(Admission & { id: string })[]> {
+async function readAdmissions(
+  db: Kysely<Database>,
+  ids: readonly string[],
+): Promise<(RouterAdmission & { id: string })[]> {
   const rows = await db
     .selectFrom('routers')
     .select(['id', 'isEdge', 'disabled', 'fingerprint', 'unverifiedFingerprint', 'formerFingerprint'])

@@ -12,7 +12,7 @@ import { RequestRefusedError } from '../circuits/request-refused.ts'
 import type { SessionClient } from '../circuits/session-client.ts'
 import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
 import { type RightParts, requireSessionRight, type SessionRight } from './session-right.ts'
-import { MAX_COST } from './terminator-costs.ts'
+import { MAX_TERMINATOR_COST } from './terminator-costs.ts'
 import {
   encodePeerData,
   type LiveTerminator,
@@ -228,5 +228,6 @@ function requireValid({ id, cost, instanceId, instanceSecret, peerData }: Hosted
 }
 
 function requireValidCost(cost: number): void {
-  if (cost > MAX_COST) throw new RequestRefusedError('invalid-cost', `a cost is at most ${MAX_COST}`)
+  if (cost > MAX_TERMINATOR_COST)
+    throw new RequestRefusedError('invalid-cost', `a cost is at most ${MAX_TERMINATOR_COST}`)
 }

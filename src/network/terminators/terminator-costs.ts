@@ -10,7 +10,7 @@ const CREDIT_PERIOD_MS = 60_000
 const FIRST_CREDIT = 10
 
 /** The highest cost, as of every cost of a terminator. */
-export const MAX_COST = 65_535
+export const MAX_TERMINATOR_COST = 65_535
 
 interface TerminatorLoad {
   circuits: number
@@ -31,7 +31,7 @@ export class TerminatorCosts {
   get(terminatorId: string): number {
     const load = this.#loads.get(terminatorId)
     if (!load) return 0
-    return Math.min(MAX_COST, load.circuits * COST_OF_CIRCUIT + this.#computeFailureCost(load))
+    return Math.min(MAX_TERMINATOR_COST, load.circuits * COST_OF_CIRCUIT + this.#computeFailureCost(load))
   }
 
   /** Notes that a circuit to the terminator was opened. */
@@ -52,7 +52,7 @@ export class TerminatorCosts {
   /** Notes that the terminator could not be reached. */
   addFailure(terminatorId: string): void {
     const load = this.#getOrAdd(terminatorId)
-    load.failureCost = Math.min(MAX_COST, this.#computeFailureCost(load) + COST_OF_FAILURE)
+    load.failureCost = Math.min(MAX_TERMINATOR_COST, this.#computeFailureCost(load) + COST_OF_FAILURE)
     load.lastFailureAt = this.#clock.monotonic()
   }
 

@@ -109,7 +109,7 @@ export class Backups {
 
   /** The backups in the folder, the oldest first. */
   list(): NamedBackup[] {
-    return readNames(this.folder).flatMap((name) => parseBackupName(name) ?? [])
+    return listFileNames(this.folder).flatMap((name) => parseBackupName(name) ?? [])
   }
 
   /** Ends the backup that is made at the moment, which leaves no trace. */
@@ -141,7 +141,7 @@ export class Backups {
   /** Removes what a backup left behind that was killed. */
   #removeLeftovers(): void {
     removeBackupWorkspaces(this.#options.directory)
-    for (const name of readNames(this.folder)) {
+    for (const name of listFileNames(this.folder)) {
       if (!/^controller-.*\.[0-9a-f]{12}\.new$/.test(name)) continue
       runAsOwner(this.folder, () => rmSync(join(this.folder, name), { recursive: true, force: true }))
     }
@@ -180,7 +180,7 @@ function toError({ name, code, message }: Extract<BackupReply, { failure: unknow
 }
 
 /** The names of the files in a folder, sorted; none if there is no such folder. */
-function readNames(folder: string): string[] {
+function listFileNames(folder: string): string[] {
   try {
     return readdirSync(folder).sort()
   } catch (error) {

@@ -31,7 +31,7 @@ import { findDefects } from '../integrity/check-database.ts'
 import { encrypt } from './age.ts'
 import { BackupError, toBackupError } from './backup-error.ts'
 import { type BackupFile, MANIFEST_NAME, type Manifest, renderManifest } from './manifest.ts'
-import { type Owner, readOwner } from './owner.ts'
+import { type BackupOwner, readOwner } from './owner.ts'
 import { readBackup } from './read-backup.ts'
 import { removeOnExit } from './remove-on-exit.ts'
 import { type PackedFile, pack } from './tar.ts'
@@ -53,7 +53,7 @@ export interface BackupReport {
   readonly bytes: number
   readonly isEncrypted: boolean
   readonly createdAt: string
-  readonly owner: Owner
+  readonly owner: BackupOwner
   /** The defects of the database: the backup has them, too. */
   readonly findings: readonly string[]
 }
@@ -142,7 +142,7 @@ async function describeCopy(copy: {
   readonly directory: string
   readonly database: string
   readonly files: SmallFiles
-  readonly owner: Owner
+  readonly owner: BackupOwner
   readonly now: Instant
 }): Promise<Manifest> {
   const connection = openForReading(copy.database)

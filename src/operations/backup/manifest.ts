@@ -1,6 +1,6 @@
 // The manifest of a backup: its first file, which describes it.
 import { damagedError, invalidBackupError } from './backup-error.ts'
-import type { Owner } from './owner.ts'
+import type { BackupOwner } from './owner.ts'
 
 /** The name of the manifest, which is the first file of a backup. */
 export const MANIFEST_NAME = 'backup.json'
@@ -22,7 +22,7 @@ export interface Manifest {
   /** RFC 3339. */
   readonly createdAt: string
   /** Absent in backups of older versions. */
-  readonly owner?: Owner
+  readonly owner?: BackupOwner
   /** The migrations that its database has run, in order, each with the version of the controller that ran it. */
   readonly migrations: readonly { readonly name: string; readonly version: string }[]
   readonly files: readonly BackupFile[]
@@ -58,7 +58,7 @@ function isManifest(value: Record<string, unknown>): value is Record<string, unk
 }
 
 /** Both are printed to terminals. */
-function isOwner(value: unknown): value is Owner {
+function isOwner(value: unknown): value is BackupOwner {
   const { address, rootFingerprint } = (value ?? {}) as Record<string, unknown>
   const isAddress = typeof address === 'string' && /^[\w.:[\]-]{0,300}$/.test(address)
   return isAddress && typeof rootFingerprint === 'string' && /^[0-9a-f]{64}$/.test(rootFingerprint)

@@ -6,7 +6,7 @@ import { computeFingerprint256 } from '../../pki/certificates.ts'
 import { ConfigError, getAdvertisedAddress, readConfig } from '../../settings/config.ts'
 import { getDataPaths, runAsOwner } from '../../settings/data-directory.ts'
 
-export interface Owner {
+export interface BackupOwner {
   /** `host:port`; empty if the settings in the directory name none. */
   readonly address: string
   /** The SHA-256 of the root certificate, in hexadecimal. */
@@ -14,7 +14,7 @@ export interface Owner {
 }
 
 /** Identifies the network of a data directory. */
-export function readOwner(directory: string): Owner {
+export function readOwner(directory: string): BackupOwner {
   const { config, pki } = getDataPaths(directory)
   return runAsOwner(directory, () => {
     const root = new X509Certificate(readFileSync(join(pki, 'root.crt')))
@@ -33,11 +33,11 @@ function readAddress(config: string): string {
 }
 
 /** An owner in a sentence. */
-export function describeOwner({ address, rootFingerprint }: Owner): string {
+export function describeOwner({ address, rootFingerprint }: BackupOwner): string {
   return `${address || 'a controller without an address'} (root SHA-256 ${rootFingerprint})`
 }
 
 /** Whether two belong to the same network; also if it is unknown of either. */
-export function isSameNetwork(one: Owner | undefined, other: Owner | undefined): boolean {
+export function isSameNetwork(one: BackupOwner | undefined, other: BackupOwner | undefined): boolean {
   return one === undefined || other === undefined || one.rootFingerprint === other.rootFingerprint
 }

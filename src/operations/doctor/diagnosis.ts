@@ -12,7 +12,7 @@ export interface Diagnosis {
 }
 
 /** One check, and what it found. */
-export interface CheckResult {
+export interface DoctorFinding {
   /** One word for programs. */
   readonly name: string
   /** What is the case if the check passes. */
@@ -23,7 +23,7 @@ export interface CheckResult {
 
 /** Every check, and the diagnoses of those that failed. */
 export interface Report {
-  readonly checks: readonly CheckResult[]
+  readonly checks: readonly DoctorFinding[]
   readonly diagnoses: readonly Diagnosis[]
 }
 

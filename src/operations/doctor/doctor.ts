@@ -26,8 +26,8 @@ import {
   type Network,
 } from './check-network.ts'
 import {
-  type CheckResult,
   type Diagnosis,
+  type DoctorFinding,
   type Fix,
   MAX_DIAGNOSES_PER_CHECK,
   quoteWord,
@@ -45,7 +45,7 @@ export interface DoctorOptions {
   readonly backups: Backups
 }
 
-interface Check {
+interface DoctorCheck {
   readonly name: string
   /** What is the case if it passes. */
   readonly summary: string
@@ -62,7 +62,7 @@ export class Doctor {
 
   /** Runs every check; each names at most `MAX_DIAGNOSES_PER_CHECK`. One that cannot be completed is a diagnosis, too. */
   async diagnose(context: Context): Promise<Report> {
-    const checks: CheckResult[] = []
+    const checks: DoctorFinding[] = []
     const diagnoses: Diagnosis[] = []
     for (const check of await this.#listChecks(context)) {
       const { name, summary } = check
@@ -78,7 +78,7 @@ export class Doctor {
     return fixFiles(this.#options.directory)
   }
 
-  async #listChecks(context: Context): Promise<readonly Check[]> {
+  async #listChecks(context: Context): Promise<readonly DoctorCheck[]> {
     const { config, store, access } = this.#options
     const machine = await this.#describeMachine(context)
     const network: Network = {
@@ -88,7 +88,7 @@ export class Doctor {
       warnBeforeMs: config['certificates.warnBefore'],
     }
     const signers = [...this.#options.signers.directory.all()]
-    const check = (name: string, summary: string, run: Check['run']): Check => ({ name, summary, run })
+    const check = (name: string, summary: string, run: DoctorCheck['run']): DoctorCheck => ({ name, summary, run })
     return [
       check('clock', 'the clock is not behind the certificates and the newest change', () => checkClock(machine)),
       check('disk', 'the disk has space for copies of the database', () => checkDisk(machine)),
@@ -161,7 +161,7 @@ export class Doctor {
   }
 }
 
-async function runCheck({ name, run }: Check): Promise<readonly Diagnosis[] | undefined> {
+async function runCheck({ name, run }: DoctorCheck): Promise<readonly Diagnosis[] | undefined> {
   try {
     return (await run())?.slice(0, MAX_DIAGNOSES_PER_CHECK)
   } catch (error) {

@@ -14,10 +14,13 @@ import { checkReferences } from './check-references.ts'
 import { checkSets } from './check-sets.ts'
 import { type CheckedFiles, type Defect, withoutFailure } from './defects.ts'
 
-type Check = () => Iterable<Defect>
+type DatabaseCheck = () => Iterable<Defect>
 
 /** The checks of a database that is open for reading, in their order. */
-function listChecks(connection: SqliteDatabase, files: Pick<CheckedFiles, 'auditKey'>): readonly [string, Check][] {
+function listChecks(
+  connection: SqliteDatabase,
+  files: Pick<CheckedFiles, 'auditKey'>,
+): readonly [string, DatabaseCheck][] {
   return [
     ['the file', () => checkPages(connection)],
     ['the foreign keys', () => checkForeignKeys(connection)],
@@ -26,14 +29,14 @@ function listChecks(connection: SqliteDatabase, files: Pick<CheckedFiles, 'audit
   ]
 }
 
-function listRecordChecks(connection: SqliteDatabase): readonly [string, Check][] {
+function listRecordChecks(connection: SqliteDatabase): readonly [string, DatabaseCheck][] {
   // The definitions describe the newest schema: the records of another one are checked once they are migrated.
   const expectedNames = MIGRATIONS.map(({ name }) => name).join()
   const isNewest = () =>
     listAppliedMigrations(connection)
       .map(({ name }) => name)
       .join() === expectedNames
-  const ofNewest = (check: Check) => (): Iterable<Defect> => (isNewest() ? check() : [])
+  const ofNewest = (check: DatabaseCheck) => (): Iterable<Defect> => (isNewest() ? check() : [])
   return [
     ['the JSON of records', ofNewest(() => checkJson(connection))],
     ['the references', ofNewest(() => checkReferences(connection))],

@@ -14,7 +14,7 @@ import type { CheckedFiles, Defect } from './defects.ts'
 import type { Repairs } from './repairs.ts'
 
 /** A defect that a run found, and whether it was repaired. */
-export interface CheckResult {
+export interface FoundDefect {
   readonly description: string
   readonly fixed: boolean
 }
@@ -28,7 +28,7 @@ export interface IntegrityReport {
   readonly fixingErrors: boolean
   readonly inProgress: boolean
   readonly tooManyErrors: boolean
-  readonly results: readonly CheckResult[]
+  readonly results: readonly FoundDefect[]
 }
 
 export interface DataIntegrityOptions {

@@ -46,7 +46,7 @@ export function readEntries(sections: readonly NetworkSection[], mistakes: FileM
       const path = `${at}.records.${index}`
       try {
         const knownMembers = pickKnownMembers(fileResource, record, path, mistakes)
-        const { key, label } = identify(fileResource, record, path)
+        const { key, label } = identifyEntry(fileResource, record, path)
         if (seenKeys.has(key)) throw invalidError(placeOf(fileResource, path), 'stands twice', label)
         seenKeys.add(key)
         ofResource.push({ record: knownMembers, path, label })
@@ -92,7 +92,7 @@ function placeOf({ identifiedBy }: FileResource, path: string): string {
   return `${path}.${identifiedBy[0]?.name}`
 }
 
-function identify(
+function identifyEntry(
   { identifiedBy }: FileResource,
   record: FileRecord,
   path: string,

@@ -104,7 +104,7 @@ export function explainFinding(
   if (evidence === 'unknown') return `the machine has not reported ${SUBJECTS[check.typeId]}`
   switch (check.typeId) {
     case 'OS':
-      return compare(`${machine?.os?.type} ${machine?.os?.version}`, describeRules(check), evidence)
+      return compare(`${machine?.os?.type} ${machine?.os?.version}`, describeVersionRules(check), evidence)
     case 'DOMAIN':
       return compare(machine?.domain?.domain || 'no domain', [...check.domains], evidence)
     case 'MAC':
@@ -121,7 +121,7 @@ export function describePostureTask(check: PostureCheck, identity: string): stri
     case 'MFA':
       return `${identity} must pass MFA`
     case 'OS':
-      return `${machine} must run ${describeRules(check).join(' or ') || 'an operating system that the check accepts'}`
+      return `${machine} must run ${describeVersionRules(check).join(' or ') || 'an operating system that the check accepts'}`
     case 'DOMAIN':
       return `${machine} must be in the domain ${[...check.domains].join(' or ')}`
     case 'MAC':
@@ -135,7 +135,7 @@ export function describePostureTask(check: PostureCheck, identity: string): stri
   }
 }
 
-function describeRules({ rules }: Extract<PostureCheck, { readonly typeId: 'OS' }>): string[] {
+function describeVersionRules({ rules }: Extract<PostureCheck, { readonly typeId: 'OS' }>): string[] {
   return rules.map(({ type, versions }) => [type, (versions ?? []).join(' or ')].join(' ').trim())
 }
 

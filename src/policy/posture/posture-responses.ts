@@ -2,29 +2,29 @@
 import type { Instant } from '../../foundation/clock.ts'
 import type { MachineState, ProcessResponse, StoredResponse } from './machine-state.ts'
 
-interface Response {
+interface ReportedResponse {
   /** The posture check that the client responds to; not every client names one that exists. */
   readonly id: string
 }
 
 /** A posture response of any kind, validated and in its stored form. */
 export type PostureResponse =
-  | (Response & {
+  | (ReportedResponse & {
       readonly typeId: 'OS'
       readonly type: string
       readonly version: string
       readonly build?: string | null
     })
-  | (Response & { readonly typeId: 'DOMAIN'; readonly domain: string })
-  | (Response & { readonly typeId: 'MAC'; readonly macAddresses: readonly string[] })
-  | (Response & {
+  | (ReportedResponse & { readonly typeId: 'DOMAIN'; readonly domain: string })
+  | (ReportedResponse & { readonly typeId: 'MAC'; readonly macAddresses: readonly string[] })
+  | (ReportedResponse & {
       readonly typeId: 'PROCESS'
       readonly path?: string | null
       readonly isRunning?: boolean | null
       readonly hash?: string | null
       readonly signerFingerprints?: readonly string[]
     })
-  | (Response & { readonly typeId: 'ENDPOINT_STATE'; readonly woken?: boolean; readonly unlocked?: boolean })
+  | (ReportedResponse & { readonly typeId: 'ENDPOINT_STATE'; readonly woken?: boolean; readonly unlocked?: boolean })
 
 export type ProcessReport = Extract<PostureResponse, { readonly typeId: 'PROCESS' }>
 

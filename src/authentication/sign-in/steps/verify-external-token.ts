@@ -6,12 +6,12 @@ import {
   AuthenticationError,
   type AuthenticatorMatch,
   NO_CERTIFICATE,
-  type RefusalReason,
+  type SignInRefusalReason,
   toSignerAuthenticatorId,
 } from '../authentication-methods.ts'
 import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
 
-const REASONS: Readonly<Record<TokenCheck, RefusalReason>> = {
+const REASONS: Readonly<Record<TokenCheck, SignInRefusalReason>> = {
   format: 'MALFORMED_TOKEN',
   kid: 'MALFORMED_TOKEN',
   issuer: 'UNKNOWN_SIGNER',
