@@ -14,7 +14,11 @@ const INDEX = `<!doctype html><title>console</title><link rel="stylesheet" href=
 let world: TestController
 let target: RawTarget
 
+let umask: number
+
 beforeAll(async () => {
+  // A test before it in this process may have run a command, which makes files private.
+  umask = process.umask(0o022)
   const parent = mkdtempSync(join(tmpdir(), 'console-'))
   const directory = join(parent, 'files')
   mkdirSync(join(directory, 'assets', '.hidden'), { recursive: true })
@@ -38,7 +42,10 @@ beforeAll(async () => {
   const { url, rootPem } = await world.listen()
   target = rawTarget(url, rootPem)
 })
-afterAll(() => world.close())
+afterAll(async () => {
+  process.umask(umask)
+  await world.close()
+})
 
 async function open(path: string, headers = 'accept: text/html,*/*') {
   const head = `GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${headers}\r\n\r\n`
