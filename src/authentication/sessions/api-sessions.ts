@@ -72,7 +72,7 @@ type SessionTimes = Pick<LiveApiSession, 'lastActivityAt' | 'authenticatedAt'>
 const MAX_UNCOMMITTED = 100
 
 // How many sessions one transaction deletes, so that no request waits long for it.
-const BATCH = 250
+const BATCH = 100
 // How many service sessions one transaction deletes, if they may end in several transactions.
 const MAX_SERVICE_SESSIONS = 2_000
 
@@ -99,8 +99,6 @@ export class ApiSessions implements DerivedRows {
   readonly #maxPerIdentity: number
   #live = new LiveApiSessions()
   readonly #activity = new SessionActivity()
-  /** Sessions that were revoked, and whose rows are not deleted yet. */
-  #revokedIds = new Set<string>()
 
   constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: ApiSessionsParts) {
     this.#entities = entities
@@ -122,7 +120,6 @@ export class ApiSessions implements DerivedRows {
     const used = new Set<LiveApiSession>()
     const isInMemory = this.#live.size > 0
     const revocations = await queryRevocations(db)
-    const revokedIds = new Set<string>()
     for await (const page of readSessions(db, isInMemory ? 0 : now - this.#timeout)) {
       for (const { n, session } of page) {
         const currentSession = this.#live.get(session.id)
@@ -130,17 +127,13 @@ export class ApiSessions implements DerivedRows {
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
         if (lastActivityAt + this.#timeout <= now) continue
         const { basis, identity } = session
-        if (revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))) {
-          revokedIds.add(session.id)
-          continue
-        }
+        const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
         const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)
-        const added = live.add({ ...session, lastActivityAt, authenticatedAt })
-        if (lastActivityAt !== session.lastActivityAt) used.add(added)
+        const added = live.add({ ...session, lastActivityAt, authenticatedAt }, isRevoked)
+        if (!isRevoked && lastActivityAt !== session.lastActivityAt) used.add(added)
       }
     }
     this.#live = live
-    this.#revokedIds = revokedIds
     this.#activity.replace(used)
   }
 
@@ -343,35 +336,25 @@ export class ApiSessions implements DerivedRows {
     const { n } = (await newest.executeTakeFirst()) ?? { n: 0 }
     const revocation = { id: newId(), sessions: JSON.stringify(sessions), newest: n }
     await tx.db.insertInto('api_session_revocations').values(revocation).execute()
-    const firstIds = this.#listIdsAmong(sessions, tx.uncommitted.all).slice(0, BATCH)
+    const firstIds = this.#live.listAmong(sessions, listMoved(tx.uncommitted.all), BATCH)
     if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
-  }
-
-  /** @param changes those that memory does not know yet: they may have given identities another auth policy */
-  #listIdsAmong(sessions: RevokedSessions, changes: readonly Change[] = []): string[] {
-    const policyIds = new Map<string, string>()
-    for (const { resource, id, after } of changes)
-      if (resource === 'identities' && after) policyIds.set(id, after.authPolicyId)
-    const ids: string[] = []
-    for (const { id, basis, identity } of this.#live.all())
-      if (isAmong(sessions, basis, policyIds.get(identity.id) ?? identity.authPolicyId)) ids.push(id)
-    return ids
   }
 
   /** Whether a session was revoked whose row is not deleted yet. */
   isRevoked(id: string): boolean {
-    return this.#revokedIds.has(id)
+    return this.#live.isRevoked(id)
   }
 
   /** Deletes the rows of revoked sessions in steps, between which others write. Returns how many. */
   async deleteRevoked(context: Context): Promise<number> {
     const revocations = await queryRevocations(context.db)
     let count = 0
-    while (this.#revokedIds.size > 0) {
-      const ids = [...this.#revokedIds].slice(0, BATCH)
+    for (;;) {
+      const ids = this.#live.listRevoked(BATCH)
+      if (ids.length === 0) break
       count += await this.#endSome(context, ids, 'event')
       // Rows that are gone otherwise announce nothing.
-      for (const id of ids) this.#revokedIds.delete(id)
+      for (const id of ids) this.#remove(id)
     }
     if (revocations.length > 0) {
       const ids = revocations.map(({ id }) => id)
@@ -471,7 +454,7 @@ export class ApiSessions implements DerivedRows {
   apply({ changes }: Commit): void {
     for (const change of changes) {
       const { resource, operation, id, at, after, identity } = change
-      for (const sessions of listRevoked(change)) this.#followRevocation(sessions)
+      for (const sessions of listRevoked(change)) this.#live.revoke(sessions)
       if (resource === 'identities' && after) this.#live.update(after)
       if (resource !== apiSessions.plural) continue
       if (operation === 'create' && after && identity) this.#addCreated(after, identity)
@@ -481,13 +464,6 @@ export class ApiSessions implements DerivedRows {
         else this.#live.noteActivity(id, at)
       }
       if (operation === 'delete') this.#remove(id)
-    }
-  }
-
-  #followRevocation(sessions: RevokedSessions): void {
-    for (const id of this.#listIdsAmong(sessions)) {
-      this.#remove(id)
-      this.#revokedIds.add(id)
     }
   }
 
@@ -508,12 +484,17 @@ export class ApiSessions implements DerivedRows {
 
   #remove(id: string): void {
     this.#tokens.evict(id)
-    this.#revokedIds.delete(id)
-    const session = this.#live.get(id)
-    if (!session) return
-    this.#live.remove(id)
-    this.#activity.remove(session)
+    const session = this.#live.remove(id)
+    if (session) this.#activity.remove(session)
   }
+}
+
+/** Identity → its auth policy, of the identities that changes concern. */
+function listMoved(changes: readonly Change[]): Map<string, string> {
+  const policyIds = new Map<string, string>()
+  for (const { resource, id, after } of changes)
+    if (resource === 'identities' && after) policyIds.set(id, after.authPolicyId)
+  return policyIds
 }
 
 function pickSessionIdentity(identity: ApiSessionIdentity): SessionIdentity {

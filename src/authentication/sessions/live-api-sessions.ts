@@ -1,6 +1,7 @@
 // The API sessions in memory, by the hash of their token, with the fields of their identity that requests need.
 import type { Instant } from '../../foundation/clock.ts'
-import type { SessionBasis } from './session-basis.ts'
+import { isAmong, type RevokedSessions, type SessionBasis } from './session-basis.ts'
+import { type Cohort, SessionCohorts } from './session-cohorts.ts'
 
 /** The fields of an identity that every request needs; all sessions of the identity share one object. */
 export interface ApiSessionIdentity {
@@ -40,8 +41,11 @@ export const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const
 /** The members of a session that change when it passes a second factor, and when its machine woke or was unlocked. */
 export type TotpProgress = Pick<LiveApiSession, 'owesTotp' | 'isTotpComplete' | (typeof MFA_TIMES)[number]>
 
+/** A session with the others that a change revokes together with it. */
+type CohortMember = LiveApiSession & { cohort: Cohort<CohortMember> }
+
 /** An identity with its sessions; it is removed with the last one. */
-type SharedIdentity = ApiSessionIdentity & { sessions: LiveApiSession[] }
+type SharedIdentity = ApiSessionIdentity & { sessions: CohortMember[] }
 
 // Most sessions request no config types, or all.
 const NO_TYPES: readonly string[] = []
@@ -53,51 +57,48 @@ export function internConfigTypes(configTypes: readonly string[]): readonly stri
   return configTypes.length === 1 && configTypes[0] === 'all' ? ALL_TYPES : configTypes
 }
 
-const NO_SESSIONS: readonly LiveApiSession[] = []
+const NO_SESSIONS: readonly CohortMember[] = []
 
+/** A session that was revoked is not live any more, and stays in memory until its row is deleted. */
 export class LiveApiSessions {
-  readonly #byHash = new Map<string, LiveApiSession>()
-  readonly #byId = new Map<string, LiveApiSession>()
+  readonly #byHash = new Map<string, CohortMember>()
+  readonly #byId = new Map<string, CohortMember>()
   readonly #identities = new Map<string, SharedIdentity>()
-  readonly #bases = new Map<string, SessionBasis>()
+  readonly #cohorts = new SessionCohorts<CohortMember>()
 
   findByTokenHash(tokenHash: string): LiveApiSession | undefined {
-    return this.#byHash.get(tokenHash)
+    const session = this.#byHash.get(tokenHash)
+    return session?.cohort.isRevoked ? undefined : session
   }
 
   get(id: string): LiveApiSession | undefined {
-    return this.#byId.get(id)
+    const session = this.#byId.get(id)
+    return session?.cohort.isRevoked ? undefined : session
   }
 
   hasIdentity(identityId: string): boolean {
-    return this.#identities.has(identityId)
+    return this.listOfIdentity(identityId).length > 0
   }
 
   get size(): number {
-    return this.#byId.size
+    return this.#byId.size - this.#cohorts.countRevoked()
   }
 
-  all(): Iterable<LiveApiSession> {
-    return this.#byId.values()
+  *all(): Generator<LiveApiSession> {
+    for (const session of this.#byId.values()) if (!session.cohort.isRevoked) yield session
   }
 
   /** Adds a session. Returns the stored object. */
-  add(session: LiveApiSession): LiveApiSession {
+  add(session: LiveApiSession, isRevoked = false): LiveApiSession {
     const identity = this.#internIdentity(session.identity)
-    const shared = { ...session, identity, basis: this.#internBasis(session.basis) }
+    const { authPolicyId } = identity
+    const cohort = this.#cohorts.findOrCreate({ basis: session.basis, authPolicyId, isRevoked })
+    const shared = { ...session, identity, basis: cohort.basis, cohort }
+    cohort.sessions.add(shared)
     identity.sessions.push(shared)
     this.#byHash.set(shared.tokenHash, shared)
     this.#byId.set(shared.id, shared)
     return shared
-  }
-
-  #internBasis(basis: SessionBasis): SessionBasis {
-    const { method, signerId, signerKey, caId, isByClaim } = basis
-    const key = [method, signerId, signerKey, caId, isByClaim].join()
-    const shared = this.#bases.get(key)
-    if (shared) return shared
-    this.#bases.set(key, basis)
-    return basis
   }
 
   #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): SharedIdentity {
@@ -110,15 +111,54 @@ export class LiveApiSessions {
     return identity
   }
 
-  remove(id: string): void {
+  /** Removes a session, also a revoked one. Returns it. */
+  remove(id: string): LiveApiSession | undefined {
     const session = this.#byId.get(id)
-    if (!session) return
+    if (!session) return undefined
     this.#byId.delete(id)
     this.#byHash.delete(session.tokenHash)
+    this.#cohorts.remove(session, session.cohort)
     const identity = this.#identities.get(session.identity.id)
-    if (!identity) return
+    if (!identity) return session
     identity.sessions.splice(identity.sessions.indexOf(session), 1)
     if (identity.sessions.length === 0) this.#identities.delete(identity.id)
+    return session
+  }
+
+  /** Revokes all sessions that a change revokes. */
+  revoke(of: RevokedSessions): void {
+    this.#cohorts.revoke(of)
+  }
+
+  isRevoked(id: string): boolean {
+    return this.#byId.get(id)?.cohort.isRevoked === true
+  }
+
+  /** The ids of some revoked sessions. */
+  listRevoked(limit: number): string[] {
+    const ids: string[] = []
+    for (const { id } of this.#cohorts.listRevoked()) {
+      if (ids.length === limit) break
+      ids.push(id)
+    }
+    return ids
+  }
+
+  /**
+   * The ids of some sessions that a change revokes.
+   * @param policyIds identity → its auth policy after changes that memory does not know yet
+   */
+  listAmong(of: RevokedSessions, policyIds: ReadonlyMap<string, string>, limit: number): string[] {
+    const ids: string[] = []
+    for (const [identityId, policyId] of policyIds)
+      for (const { id, basis } of this.listOfIdentity(identityId)) if (isAmong(of, basis, policyId)) ids.push(id)
+    for (const { sessions } of this.#cohorts.listAmong(of)) {
+      for (const { id, identity } of sessions) {
+        if (ids.length >= limit) return ids.slice(0, limit)
+        if (!policyIds.has(identity.id)) ids.push(id)
+      }
+    }
+    return ids.slice(0, limit)
   }
 
   /** Updates the second factor of a session. */
@@ -135,12 +175,23 @@ export class LiveApiSessions {
 
   /** The sessions of an identity. */
   listOfIdentity(identityId: string): readonly LiveApiSession[] {
-    return this.#identities.get(identityId)?.sessions ?? NO_SESSIONS
+    const sessions = this.#identities.get(identityId)?.sessions ?? NO_SESSIONS
+    return this.#cohorts.hasRevoked ? sessions.filter(({ cohort }) => !cohort.isRevoked) : sessions
   }
 
   /** Updates the shared identity of its sessions. */
   update({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): void {
     const identity = this.#identities.get(id)
-    if (identity) Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes, externalId })
+    if (!identity) return
+    const isMoved = identity.authPolicyId !== authPolicyId
+    Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes, externalId })
+    if (!isMoved) return
+    for (const session of identity.sessions) {
+      // What was revoked stays revoked.
+      if (session.cohort.isRevoked) continue
+      this.#cohorts.remove(session, session.cohort)
+      session.cohort = this.#cohorts.findOrCreate({ basis: session.basis, authPolicyId, isRevoked: false })
+      session.cohort.sessions.add(session)
+    }
   }
 }
