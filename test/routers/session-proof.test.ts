@@ -73,6 +73,8 @@ async function extend(device: Device, { apiToken: token }: Client): Promise<Devi
   return { ...device, key, chain: data.clientCert }
 }
 
+const readOwnApiSession = (token: string) => world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
+
 let terminators = 0
 
 const bindBy = (client: Client, proof: HostProof) => bind(router.wire, { address: `t-${++terminators}`, client, proof })
@@ -175,5 +177,32 @@ describe('a client that dials', () => {
     const tokens = { token: client.sessionToken, apiSessionToken: (await world.signIn()).token }
     const response = await router.dial(tokens, { fingerprints: toFingerprints(device.chain) })
     expect(response).toMatchObject({ type: 20002, code: 2 })
+  })
+
+  it('is refused, as a host is, from the moment at which its API session reaches its greatest age', async () => {
+    const person = await people.person()
+    const begin = async (type: 'Bind' | 'Dial') => {
+      const client = {
+        identityId: person.id,
+        apiToken: await people.sessionOf(person),
+        sessionId: '',
+        sessionToken: '',
+      }
+      return network.openSession(serviceId, type, client)
+    }
+    const [client, host] = [await begin('Dial'), await begin('Bind')]
+    await bind(router.wire, { address: 'host', client: await network.openSession(serviceId) })
+    const dial = () => router.dial({ token: client.sessionToken, apiSessionToken: client.apiToken })
+    for (let days = 0; days < 29; days++) {
+      world.clock.advance(24 * HOUR)
+      for (const token of [client.apiToken, host.apiToken]) await readOwnApiSession(token)
+    }
+    world.clock.advance(24 * HOUR - 1)
+    expect([(await dial()).type, (await bindBy(host, { apiSessionToken: host.apiToken })).result]).toEqual([20219, 0])
+
+    world.clock.advance(1)
+    expect(await dial()).toMatchObject({ type: 20002, code: 2 })
+    expect((await bindBy(host, { apiSessionToken: host.apiToken })).result).toBe(2)
+    expect((await readOwnApiSession(client.apiToken)).status).toBe(401)
   })
 })

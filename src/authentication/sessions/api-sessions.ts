@@ -175,7 +175,7 @@ export class ApiSessions implements DerivedRows {
   /** Returns the live session of a token, and records the activity. */
   use(token: string, now: Instant): LiveApiSession | undefined {
     const session = this.#live.findByTokenHash(hashToken(token))
-    if (!session || this.getEnd(session, session.basis.method) <= now) return undefined
+    if (!session || this.#hasEnded(session, now)) return undefined
     session.lastActivityAt = now
     this.#activity.add(session)
     return session
@@ -196,8 +196,14 @@ export class ApiSessions implements DerivedRows {
     return Array.from(this.#live.all(), ({ id }) => id)
   }
 
+  /** Returns a session, unless it has ended by now: its row is deleted up to some seconds later. */
   get(apiSessionId: string): LiveApiSession | undefined {
-    return this.#live.get(apiSessionId)
+    const session = this.#live.get(apiSessionId)
+    return session && this.#hasEnded(session, this.#clock.now()) ? undefined : session
+  }
+
+  #hasEnded(session: LiveApiSession, now: Instant): boolean {
+    return this.getEnd(session, session.basis.method) <= now
   }
 
   /** The live sessions of an identity. */
