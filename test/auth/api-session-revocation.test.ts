@@ -288,6 +288,48 @@ describe('thousands of sessions that a change revokes', () => {
     expect(await isAlive(people.token)).toBe(true)
   }, 60_000)
 
+  it('are deleted after their service sessions, of which one transaction deletes a few hundred', async () => {
+    const authPolicyId = await people.policy({})
+    const person = await people.person({ authPolicyId })
+    await people.sessionOf(person)
+    const { store, auth } = world.controller
+    const [{ id: apiSessionId } = { id: '' }] = auth.apiSessions.listOfIdentity(person.id)
+    await people.manage('POST', '/services', { name: 'dialed', encryptionRequired: true })
+    const { id: serviceId } = await store.db.selectFrom('services').select('id').executeTakeFirstOrThrow()
+    // Rows as they are after many sign-ins: one API session has at most two of a service.
+    const others = [...Array(500).keys()].map((number) => ({ id: `service-${number}`, number }))
+    await world.system.write(async (tx) => {
+      const service = await tx.db
+        .selectFrom('services')
+        .selectAll()
+        .where('id', '=', serviceId)
+        .executeTakeFirstOrThrow()
+      for (const { id, number } of others) {
+        const { n: _, ...copy } = service
+        await tx.db
+          .insertInto('services')
+          .values({ ...copy, id, name: id })
+          .execute()
+        const own = { apiSessionId, identityId: person.id, serviceId: id, createdAt: 0, updatedAt: 0, tags: '{}' }
+        for (const type of ['Dial', 'Bind'] as const) {
+          const token = `${type}-${number}`
+          await tx.db
+            .insertInto('sessions')
+            .values({ ...own, id: token, token, type })
+            .execute()
+        }
+      }
+    })
+    const countServiceSessions = async () => (await store.db.selectFrom('sessions').select('id').execute()).length
+    await allow(authPolicyId, { updb: { allowed: false } })
+    expect([await countServiceSessions(), auth.apiSessions.isSignedIn(person.id)]).toEqual([1_000, false])
+
+    const { commits } = store.stats()
+    await deleteRevoked()
+    expect(store.stats().commits - commits).toBeGreaterThanOrEqual(4)
+    expect([await countServiceSessions(), await countRows(person.id)]).toEqual([0, 0])
+  })
+
   it('stay revoked after a restart in between, also if the method is allowed again, or the identity moved', async () => {
     const { authPolicyId, tokens, identityIds } = await crowd()
     await allow(authPolicyId, { updb: { allowed: false } })

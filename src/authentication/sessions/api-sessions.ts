@@ -74,7 +74,7 @@ const MAX_UNCOMMITTED = 100
 // How many sessions one transaction deletes, so that no request waits long for it.
 const BATCH = 100
 // How many service sessions one transaction deletes, if they may end in several transactions.
-const MAX_SERVICE_SESSIONS = 2_000
+const MAX_SERVICE_SESSIONS = 400
 
 /** The parts that store sessions, and their limits. */
 interface ApiSessionsParts {
