@@ -112,7 +112,7 @@ function toExpiry(certificate: X509Certificate): string {
   return new Date(certificate.validTo).toISOString()
 }
 
-function isDue({ clientCertificate }: RenewableFile, session: ApiSession, dueBefore: string): boolean {
+function isRenewalDue({ clientCertificate }: RenewableFile, session: ApiSession, dueBefore: string): boolean {
   const { validTo } = new X509Certificate(clientCertificate.certificatePem)
   return session.isCertExtendRequested === true || Date.parse(validTo) <= Date.parse(dueBefore)
 }
@@ -128,7 +128,7 @@ async function signInWithFile(
   try {
     const partial = await requestApiSession(transport, factor)
     // No second factor is asked for if there is nothing to do.
-    if (dueBefore !== undefined && !isDue(file, partial, dueBefore)) {
+    if (dueBefore !== undefined && !isRenewalDue(file, partial, dueBefore)) {
       await new PartialSession(transport, partial).end()
       return undefined
     }

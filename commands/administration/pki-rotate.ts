@@ -40,7 +40,7 @@ async function rotateIntermediate({ client, confirm, print }: CommandRun): Promi
 async function rotateRoot({ client, confirm, print }: CommandRun): Promise<void> {
   await confirm('Replace the root? Clients trust the controller by either root until you finish the replacement.')
   await client.call('POST', '/controller/pki/rotate-root')
-  const missing = await countMissing(client)
+  const missing = await countMissingReceipts(client)
   const sentence = [
     `The root was replaced. Clients trust the new one through the previous one; ${missing} have not fetched it yet.`,
     'Next: controller pki missing-root, and controller pki rotate root --finish once it is empty',
@@ -49,7 +49,7 @@ async function rotateRoot({ client, confirm, print }: CommandRun): Promise<void>
 }
 
 async function finishRootRotation({ client, flags, confirm, print }: CommandRun): Promise<void> {
-  const missing = await countMissing(client)
+  const missing = await countMissingReceipts(client)
   const isForced = flags.force === true
   if (missing > 0 && isForced) {
     await confirm(`${missing} have not fetched the new root and must enroll again. Finish the replacement?`)
@@ -58,13 +58,13 @@ async function finishRootRotation({ client, flags, confirm, print }: CommandRun)
     await client.call('POST', '/controller/pki/finish-root-rotation', { force: isForced })
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== 'ROOT_BUNDLE_NOT_FETCHED') throw error
-    throw await describeMissing(client, missing)
+    throw await describeMissingReceipts(client, missing)
   }
   const sentence = 'The previous root is no longer trusted. Certificates that it issued can still sign in.'
   await print({ kind: 'done', sentence, facts: { finished: 'root', totalMissing: missing } })
 }
 
-async function countMissing(client: Client): Promise<number> {
+async function countMissingReceipts(client: Client): Promise<number> {
   const { data } = await client.call('GET', '/controller/pki/status')
   return (data as { totalMissing: number }).totalMissing
 }
@@ -72,7 +72,7 @@ async function countMissing(client: Client): Promise<number> {
 // More than that do not fit on a screen.
 const MAX_SHOWN = 20
 
-async function describeMissing(client: Client, total: number): Promise<CommandError> {
+async function describeMissingReceipts(client: Client, total: number): Promise<CommandError> {
   const { data } = await client.call('GET', '/controller/pki/missing-root')
   const holders = data as readonly { kind: string; name: string; remedy: string }[]
   const lines = holders.slice(0, MAX_SHOWN).map(({ kind, name, remedy }) => `  ${kind} ${name}: ${remedy}`)

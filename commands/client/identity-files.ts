@@ -63,12 +63,15 @@ export function renderIdentityFile({ clientCertificate, authoritiesPem, content 
 export function readIdentityFile(path: string, descriptor?: number): IdentityFile {
   const content = parseContent(path, readContent(path, descriptor ?? path))
   const { cert, key, ca } = content.id ?? {}
-  const clientCertificate = { certificatePem: readPem(path, 'cert', cert), keyPem: readPem(path, 'key', key) }
+  const clientCertificate = {
+    certificatePem: readPemMember(path, 'cert', cert),
+    keyPem: readPemMember(path, 'key', key),
+  }
   assertKeyPair(path, clientCertificate)
   return {
     url: readUrl(path, content),
     clientCertificate,
-    authoritiesPem: ca === undefined || ca === '' ? undefined : readPem(path, 'ca', ca),
+    authoritiesPem: ca === undefined || ca === '' ? undefined : readPemMember(path, 'ca', ca),
     isSelfContained: isPem(cert) && isPem(key),
     content,
   }
@@ -106,7 +109,7 @@ function isPem(value: unknown): value is string {
 }
 
 /** The PEM of a member: the value itself, or the content of the file that it names. */
-function readPem(path: string, member: string, value: unknown): string {
+function readPemMember(path: string, member: string, value: unknown): string {
   if (isPem(value)) return value.startsWith(PEM_PREFIX) ? value.slice(PEM_PREFIX.length) : value
   if (typeof value !== 'string' || value === '') throw notIdentityFileError(path, `id.${member} is missing`)
   const [, scheme] = /^([a-z][a-z0-9+.-]+):/i.exec(value) ?? []

@@ -24,10 +24,10 @@ export interface Failure {
 
 /** @param argv selects JSON if its output format is one for programs */
 export function writeFailure(failure: Failure, argv: readonly string[]): void {
-  process.stderr.write(wantsJson(argv) ? `${escapeJson(JSON.stringify(failure))}\n` : toText(failure))
+  process.stderr.write(wantsJson(argv) ? `${escapeJson(JSON.stringify(failure))}\n` : toFailureText(failure))
 }
 
-function toText({ message, hint, requestId }: Failure): string {
+function toFailureText({ message, hint, requestId }: Failure): string {
   const text = escapeLines(message)
   const lines = [hasColors(process.stderr) ? colorText(text, 'red') : text]
   if (hint) lines.push(escapeLines(`Try: ${hint}`))

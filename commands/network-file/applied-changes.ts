@@ -8,7 +8,7 @@ import { withProgress } from '../terminal/progress.ts'
 import type { SectionSource } from './sections.ts'
 
 /** What has been changed after a transaction. */
-interface Progress {
+interface ApplyProgress {
   readonly creates: number
   readonly changes: number
   readonly deletes: number
@@ -23,7 +23,7 @@ interface Progress {
   } | null
 }
 
-export const NO_CHANGES: Progress = { creates: 0, changes: 0, deletes: 0, total: 0, failure: null }
+export const NO_CHANGES: ApplyProgress = { creates: 0, changes: 0, deletes: 0, total: 0, failure: null }
 
 const CONTINUE = 'run the command again to continue'
 const STOP_RETRY_MS = 200
@@ -36,14 +36,14 @@ export async function sendSections(
   { client, flags, notice }: CommandRun,
   source: SectionSource,
   { isPruning, digest }: { readonly isPruning: boolean; readonly digest: string },
-): Promise<Progress> {
+): Promise<ApplyProgress> {
   let last = NO_CHANGES
   let hasEnded = false
   const path = `/controller/network/apply?prune=${isPruning}&digest=${digest}`
   const changes = async function* () {
     for await (const item of client.items(path, undefined, { method: 'POST', body: source.sections })) {
       const before = countOf(last)
-      last = item as Progress
+      last = item as ApplyProgress
       for (let count = before; count < countOf(last); count++) yield count
     }
   }
@@ -82,11 +82,11 @@ async function requestStop(client: CommandRun['client'], digest: string): Promis
   }
 }
 
-function countOf({ creates, changes, deletes }: Progress): number {
+function countOf({ creates, changes, deletes }: ApplyProgress): number {
   return creates + changes + deletes
 }
 
-function describeProgress(progress: Progress): string {
+function describeProgress(progress: ApplyProgress): string {
   const { total } = progress
   const count = countOf(progress)
   return total === 0 ? 'no change is made' : `${count} of ${total} changes are made, ${total - count} are left`
@@ -95,8 +95,8 @@ function describeProgress(progress: Progress): string {
 function makeFailure(
   target: string,
   source: SectionSource,
-  progress: Progress,
-  failure: NonNullable<Progress['failure']>,
+  progress: ApplyProgress,
+  failure: NonNullable<ApplyProgress['failure']>,
 ): CommandError {
   const { status, code, message, reason } = failure
   const mistake = source.describeMistake(failure)

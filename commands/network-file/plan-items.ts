@@ -65,7 +65,7 @@ export class PlanText {
         const isChange = kind === 'change' || kind === 'clear'
         const shownMembers = members.filter(({ name, isDefault }) => isChange || (name !== 'name' && !isDefault))
         const lines = shownMembers.map(({ name, before, after }) =>
-          isChange ? `    ${name}: ${toText(before)} → ${toText(after)}` : `    ${name}: ${toText(after)}`,
+          isChange ? `    ${name}: ${toItemText(before)} → ${toItemText(after)}` : `    ${name}: ${toItemText(after)}`,
         )
         const isPromoted = members.some(({ name, after }) => name === 'isAdmin' && after === true)
         const remarks = [
@@ -116,7 +116,7 @@ export class PlanText {
     }
     return [
       `${countChanges(summary)}.`,
-      ...resources.filter(hasChanges).map((counts) => `  ${toPluralNoun(counts.resource)}: ${countChanges(counts)}`),
+      ...resources.filter(hasChanges).map((counts) => `  ${toSectionNouns(counts.resource)}: ${countChanges(counts)}`),
       ...describeUnlisted(resources),
       ...renderImpact(impact),
     ]
@@ -163,7 +163,7 @@ function describeUnlisted(resources: readonly PlanSummary['resources'][number][]
   const list = (isOfSection: boolean) =>
     resources
       .filter(({ unlisted, hasSection }) => unlisted > 0 && hasSection === isOfSection)
-      .map(({ resource, unlisted }) => `${toPluralNoun(resource)} (${unlisted})`)
+      .map(({ resource, unlisted }) => `${toSectionNouns(resource)} (${unlisted})`)
       .join(', ')
   const [ofSections, ofOthers] = [list(true), list(false)]
   return [
@@ -172,7 +172,7 @@ function describeUnlisted(resources: readonly PlanSummary['resources'][number][]
   ]
 }
 
-function toPluralNoun(plural: string): string {
+function toSectionNouns(plural: string): string {
   return plural.replaceAll('-', ' ')
 }
 
@@ -187,7 +187,7 @@ function toSectionNoun(plural: string): string {
 
 const MAX_SHOWN_LENGTH = 120
 
-function toText(value: unknown): string {
+function toItemText(value: unknown): string {
   const text = JSON.stringify(value ?? null)
   return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text
 }

@@ -83,7 +83,7 @@ const operationMakers: Readonly<Record<ResourceOperation, (parts: OperationParts
 }
 
 /** The common part of the operations of a resource. @param right the right that its permission names */
-function describeOperation({ resource, verb, overrides, name }: OperationParts, right: string) {
+function describeResourceOperation({ resource, verb, overrides, name }: OperationParts, right: string) {
   const { apis = ['management'], grantedTo = 'administrator', forbidden = [] } = overrides
   const permission = `${resource.name}.${right}`
   return { apis, topic: name.plural, access: { permission, grantedTo, isForbidden: forbidden.includes(verb) } }
@@ -92,7 +92,7 @@ function describeOperation({ resource, verb, overrides, name }: OperationParts, 
 function makeListOperation(parts: OperationParts): AnyOperation {
   const { resource, overrides, name } = parts
   return defineOperation({
-    ...describeOperation(parts, 'read'),
+    ...describeResourceOperation(parts, 'read'),
     id: `list${toPascalCase(name.plural)}`,
     method: 'GET',
     path: `/${name.plural}`,
@@ -107,7 +107,7 @@ function makeListOperation(parts: OperationParts): AnyOperation {
 function makeCreateOperation(parts: OperationParts): AnyOperation {
   const { resource, overrides, name } = parts
   return defineOperation({
-    ...describeOperation(parts, 'create'),
+    ...describeResourceOperation(parts, 'create'),
     id: `create${toPascalCase(name.name)}`,
     method: 'POST',
     path: `/${name.plural}`,
@@ -126,7 +126,7 @@ function makeCreateOperation(parts: OperationParts): AnyOperation {
 function makeDetailOperation(parts: OperationParts): AnyOperation {
   const { resource, overrides, name } = parts
   return defineOperation({
-    ...describeOperation(parts, 'read'),
+    ...describeResourceOperation(parts, 'read'),
     id: `detail${toPascalCase(name.name)}`,
     method: 'GET',
     path: `/${name.plural}/:id`,
@@ -154,7 +154,7 @@ function makeUpdateOperation(parts: OperationParts, verb: 'replace' | 'patch'): 
   const { resource, name } = parts
   const { method, idPrefix, summarize } = UPDATES[verb]
   return defineOperation({
-    ...describeOperation(parts, 'update'),
+    ...describeResourceOperation(parts, 'update'),
     id: idPrefix + toPascalCase(name.name),
     method,
     path: `/${name.plural}/:id`,
@@ -173,7 +173,7 @@ function makeUpdateOperation(parts: OperationParts, verb: 'replace' | 'patch'): 
 function makeDeleteOperation(parts: OperationParts): AnyOperation {
   const { resource, overrides, name } = parts
   return defineOperation({
-    ...describeOperation(parts, 'delete'),
+    ...describeResourceOperation(parts, 'delete'),
     id: `delete${toPascalCase(name.name)}`,
     method: 'DELETE',
     path: `/${name.plural}/:id`,

@@ -11,7 +11,7 @@ import type { RecordChange } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
 import { untyped } from '../storage/untyped.ts'
 
-function toRoleBearer(id: string, { roleAttributes }: { readonly roleAttributes: string[] }): RoleBearer {
+function toIndexedBearer(id: string, { roleAttributes }: { readonly roleAttributes: string[] }): RoleBearer {
   return { id, attributes: roleAttributes }
 }
 
@@ -25,16 +25,16 @@ function setInIndex(index: PolicyIndex, change: RecordChange, side: 'before' | '
   const { resource, id } = change
   switch (resource) {
     case 'services':
-      if (change[side]) index.setService(toRoleBearer(id, change[side]))
+      if (change[side]) index.setService(toIndexedBearer(id, change[side]))
       else index.deleteService(id)
       break
     case 'edge-routers':
-      if (change[side]) index.setEdgeRouter(toRoleBearer(id, change[side]))
+      if (change[side]) index.setEdgeRouter(toIndexedBearer(id, change[side]))
       else index.deleteEdgeRouter(id)
       break
     case 'posture-checks': {
       const check = change[side]
-      if (check) index.setPostureCheck(toRoleBearer(id, check), compilePostureCheck({ ...check, id }))
+      if (check) index.setPostureCheck(toIndexedBearer(id, check), compilePostureCheck({ ...check, id }))
       else index.deletePostureCheck(id)
       break
     }

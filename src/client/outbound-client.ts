@@ -63,7 +63,7 @@ export class OutboundClient {
       return await this.#follow(new URL(url), AbortSignal.any([timeout, this.#closing.signal]))
     } catch (error) {
       if (error instanceof OutboundError) throw error
-      const reason = timeout.aborted ? `no complete response within ${timeoutMs} ms` : describeFailure(error)
+      const reason = timeout.aborted ? `no complete response within ${timeoutMs} ms` : describeRequestFailure(error)
       throw new OutboundError(reason, { cause: error })
     }
   }
@@ -165,7 +165,7 @@ function readFreshness(headers: IncomingMessage['headers']): number | undefined 
 // What the TLS library makes of a response that is not TLS.
 const NO_TLS = /wrong version number|packet length too long|http request/i
 
-function describeFailure(error: unknown): string {
+function describeRequestFailure(error: unknown): string {
   const { code = '', message } = error as Error & { code?: string }
   if (/^(EPROTO$|ERR_SSL_)/.test(code)) {
     const reason = NO_TLS.test(message) ? 'what listens there does not speak TLS' : 'the TLS handshake failed'

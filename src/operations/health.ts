@@ -32,7 +32,7 @@ interface HealthCheck {
   run(): void | Promise<void>
 }
 
-interface Parts {
+interface HealthParts {
   readonly store: Store
   readonly authority: Authority
   readonly clock: Clock
@@ -51,10 +51,10 @@ export class Health {
   #checkedAt = Number.NEGATIVE_INFINITY
   #running: Promise<void> | undefined
 
-  constructor(parts: Parts) {
+  constructor(parts: HealthParts) {
     this.#clock = parts.clock
     this.#log = parts.log
-    this.#checks = listChecks(parts)
+    this.#checks = listHealthChecks(parts)
   }
 
   /** Runs the checks, unless they ran less than a second ago. Never rejects. */
@@ -92,7 +92,7 @@ export class Health {
   }
 }
 
-function listChecks({ store, authority, clock, directory, minFreeBytes }: Parts): readonly HealthCheck[] {
+function listHealthChecks({ store, authority, clock, directory, minFreeBytes }: HealthParts): readonly HealthCheck[] {
   return [
     { id: 'database', reason: 'the database cannot be used', run: () => store.requireUsable() },
     {

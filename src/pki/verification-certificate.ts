@@ -5,7 +5,7 @@ import { issueCertificate, readNotBefore, toCertificatePem } from './certificate
 import { encodeDistinguishedName } from './names.ts'
 
 // It is used once, right after it is made.
-const LIFETIME_MS = 60 * 60 * 1000
+const VERIFICATION_LIFETIME_MS = 60 * 60 * 1000
 // The clock of the controller may be a little behind.
 const BACKDATE_MS = 5 * 60 * 1000
 
@@ -23,7 +23,7 @@ export function makeVerificationCertificate(
       subject: encodeDistinguishedName('Verification', verificationToken),
       publicKeyInfo: publicKey.export({ type: 'spki', format: 'der' }),
       notBefore: Math.max(now - BACKDATE_MS, readNotBefore(authority)),
-      notAfter: now + LIFETIME_MS,
+      notAfter: now + VERIFICATION_LIFETIME_MS,
     },
     { certificate: authority, key },
   )

@@ -41,6 +41,11 @@ const REFUSED_WORDS: Readonly<Record<string, string>> = {
   '(?<!there )is no(?! longer)': 'is not a',
 }
 
+const EXPORT = /^export (?:async |abstract |declare )*(?:function\*?|class|interface|type|const) (\w+)/gm
+
+/** Names that two files still export. The list only shrinks. */
+const EXPORTED_TWICE: readonly string[] = ['COUNT', 'Values']
+
 function findMatches(pattern: RegExp): string[] {
   return FILES.flatMap((file) =>
     readFileSync(join(root, file), 'utf8')
@@ -84,6 +89,21 @@ describe('the language of the code', () => {
       'found|known|told|shown|wanted|spoken|asked|kept|given|made|gone|taken|seen|sent|held|done|stored|answered|remembered|granted|offered|chosen|lost'
 
     expect(findMatches(new RegExp(`\\b(?:const|let|function) (?:${participles})\\b`))).toEqual([])
+  })
+
+  it('exports each name from one file', () => {
+    const filesOf = new Map<string, Set<string>>()
+    for (const file of FILES.filter((name) =>
+      /^(?:src|server|commands)\/(?!storage\/migrations\/).*(?<!_pb)\.ts$/.test(name),
+    )) {
+      for (const [, name = ''] of readFileSync(join(root, file), 'utf8').matchAll(EXPORT))
+        filesOf.set(name, (filesOf.get(name) ?? new Set()).add(file))
+    }
+    const repeated = [...filesOf]
+      .filter(([name, files]) => files.size > 1 && !EXPORTED_TWICE.includes(name))
+      .map(([name, files]) => `${name}: ${[...files].join(', ')}`)
+
+    expect(repeated).toEqual([])
   })
 
   it('states the unit in the name of a duration', () => {

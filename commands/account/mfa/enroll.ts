@@ -27,7 +27,7 @@ export const mfaEnroll = defineConnectedCommand({
     const { provisioningUrl = '', recoveryCodes = [] } = enrollment
     const isScripted = !canPrompt()
     if (isScripted && flags['mfa-code'] === undefined) {
-      const sentence = `${toText(provisioningUrl)}\nThen: controller mfa enroll --mfa-code CODE --recovery-codes-file FILE`
+      const sentence = `${toSetupText(provisioningUrl)}\nThen: controller mfa enroll --mfa-code CODE --recovery-codes-file FILE`
       return print({ kind: 'done', sentence, facts: { isVerified: false, ...toSetup(provisioningUrl) } })
     }
     if (isScripted && flags['recovery-codes-file'] === undefined) {
@@ -93,7 +93,7 @@ async function showSetup(url: string, flags: CommandRun['flags'], notice: Comman
   const lines = flags['no-qr'] ? undefined : await drawSetup(url, flags.large === true)
   if (!lines) {
     if (!flags['no-qr']) notice('The terminal is too small for the QR code; a larger one, or --large, shows it.')
-    return notice(toText(url))
+    return notice(toSetupText(url))
   }
   notice('Scan this with an authenticator app. --no-qr shows it as text, --large draws it larger.')
   process.stderr.write(`${lines.join('\n')}\n`)
@@ -110,7 +110,7 @@ function toSetup(url: string): { readonly provisioningUrl: string; readonly secr
   return { provisioningUrl: url, secret: new URL(url).searchParams.get('secret') ?? '' }
 }
 
-function toText(url: string): string {
+function toSetupText(url: string): string {
   const { secret } = toSetup(url)
   const groups = secret.match(/.{1,4}/g) ?? []
   return `Enter this in an authenticator app (time-based):\n  secret: ${groups.join(' ')}\n  URL:    ${url}`

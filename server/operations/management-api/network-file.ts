@@ -192,13 +192,13 @@ async function* renderProgress(
     for await (stepCount of applySteps(entities, context, steps, signal)) yield render(null)
   } catch (error) {
     if (stepCount === 0 || !(error instanceof ControllerError)) throw error
-    yield render(describeFailure(error))
+    yield render(describeApplyFailure(error))
     return
   }
   if (stepCount === 0) yield render(null)
 }
 
-function describeFailure({ status, code, message, publicCause = {} }: ControllerError): object {
+function describeApplyFailure({ status, code, message, publicCause = {} }: ControllerError): object {
   if (!('field' in publicCause))
     return { status, code, message, ...('message' in publicCause ? { reason: publicCause.message } : {}) }
   const { field, reason, value } = publicCause

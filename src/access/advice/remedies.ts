@@ -16,20 +16,24 @@ export interface PolicyKind {
   readonly object: PolicySide
 }
 
-const identities = { resource: 'identities', field: 'identityRoles' } as const
-const services = { resource: 'services', field: 'serviceRoles' } as const
-const edgeRouters = { resource: 'edge-routers', field: 'edgeRouterRoles' } as const
+const identitySide = { resource: 'identities', field: 'identityRoles' } as const
+const serviceSide = { resource: 'services', field: 'serviceRoles' } as const
+const edgeRouterSide = { resource: 'edge-routers', field: 'edgeRouterRoles' } as const
 
-export const servicePolicyKind: PolicyKind = { resource: 'service-policies', subject: identities, object: services }
+export const servicePolicyKind: PolicyKind = {
+  resource: 'service-policies',
+  subject: identitySide,
+  object: serviceSide,
+}
 export const edgeRouterPolicyKind: PolicyKind = {
   resource: 'edge-router-policies',
-  subject: identities,
-  object: edgeRouters,
+  subject: identitySide,
+  object: edgeRouterSide,
 }
 export const serviceEdgeRouterPolicyKind: PolicyKind = {
   resource: 'service-edge-router-policies',
-  subject: services,
-  object: edgeRouters,
+  subject: serviceSide,
+  object: edgeRouterSide,
 }
 
 /** What a record is called inside of other names. */

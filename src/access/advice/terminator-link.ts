@@ -20,7 +20,7 @@ export async function terminatorLink(question: AdviceQuestion): Promise<AdviceLi
   const link = { link: 'terminator' } as const
   const rows = await readTerminators(question)
   if (rows.length === 0) return explainMissingTerminator(question)
-  const judged = rows.map((row) => ({ row, ...judge(row, access.live) }))
+  const judged = rows.map((row) => ({ row, ...judgeTerminator(row, access.live) }))
   const terminators = judged.map(({ row, health }) => ({
     id: row.id,
     address: row.address,
@@ -68,7 +68,7 @@ function describePlace({ hostName, address, routerName }: Terminator): string {
 const MARKED = 'marked as failed'
 
 /** Nothing is reached behind a router that is not there. */
-function judge(
+function judgeTerminator(
   { id, routerId, routerName, precedence, sessionId, liveSessionId }: Terminator,
   live: LiveSources,
 ): { readonly health: 'passing' | 'failing' | 'unknown'; readonly reason?: string } {

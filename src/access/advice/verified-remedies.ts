@@ -29,7 +29,7 @@ export async function verifyRemedies(
 ): Promise<Pick<AdviceLink, 'remedy' | 'alternatives'>> {
   const verified: VerifiedRemedy[] = []
   for (const candidate of candidates) {
-    const alsoOpens = candidate && (await judge(question, candidate, isRepaired))
+    const alsoOpens = candidate && (await judgeRemedy(question, candidate, isRepaired))
     if (candidate && alsoOpens) verified.push({ ...candidate, alsoOpens })
   }
   const isForIdentity = ({ alsoOpens }: VerifiedRemedy) => alsoOpens.otherIdentities === 0
@@ -43,7 +43,7 @@ function countOpened({ alsoOpens }: VerifiedRemedy): number {
 }
 
 /** What a change opens besides this service to this identity; undefined if it does not repair the link. */
-async function judge(
+async function judgeRemedy(
   question: AdviceQuestion,
   remedy: Remedy,
   isRepaired: LinkCheck,

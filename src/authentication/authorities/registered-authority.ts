@@ -6,7 +6,7 @@ import { parseAuthorityCertificates, toNameKey } from './authority-certificates.
 
 export type CertificateAuthority = Entity<typeof cas>
 
-type Certificates = Readonly<Record<'anchors' | 'intermediates', readonly X509Certificate[]>>
+type AuthorityCertificates = Readonly<Record<'anchors' | 'intermediates', readonly X509Certificate[]>>
 
 const BEGIN = '-----BEGIN'
 
@@ -14,7 +14,7 @@ export class RegisteredAuthority {
   readonly record: CertificateAuthority
   /** What certificates below it may name as their issuer: itself, or an intermediate that came with it. */
   readonly issuerNames: readonly string[]
-  #certificates: Certificates | undefined
+  #certificates: AuthorityCertificates | undefined
 
   constructor(record: CertificateAuthority) {
     this.record = record
@@ -38,7 +38,7 @@ export class RegisteredAuthority {
   }
 
   /** Parsed when a certificate first needs it, because most authorities are used rarely. */
-  get #parsed(): Certificates {
+  get #parsed(): AuthorityCertificates {
     if (!this.#certificates) {
       const { anchor, intermediates } = parseAuthorityCertificates(this.record.certPem)
       this.#certificates = { anchors: [anchor], intermediates }

@@ -79,7 +79,7 @@ async function testIdentity(
   token: VerifiedToken,
   report: TokenCheckReport,
 ): Promise<void> {
-  const identity = await findIdentity(context, token)
+  const identity = await findTokenIdentity(context, token)
   const member = token.isExternalId ? 'external id' : 'id'
   if (!identity) return report.fail('identity', `no identity has the ${member} ${JSON.stringify(token.subject)}`)
   report.pass('identity', `${JSON.stringify(token.subject)} is the ${member} of ${identity.name}`)
@@ -93,7 +93,7 @@ async function testIdentity(
   report.fail('auth-policy', `auth policy ${policy.name} does not accept ${refusal} as a first factor`)
 }
 
-async function findIdentity(
+async function findTokenIdentity(
   context: Context,
   { subject, isExternalId }: VerifiedToken,
 ): Promise<Entity<typeof identities> | undefined> {

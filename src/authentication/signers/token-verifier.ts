@@ -173,7 +173,7 @@ export class TokenVerifier {
     } catch (error) {
       const check = findFailedCheck(error)
       for (const passed of listPassedBefore(check)) report(passed, 'passed')
-      throw new TokenError(check, describeFailure(check, error as ClaimError, name, audience), { cause: error })
+      throw new TokenError(check, describeTokenFailure(check, error as ClaimError, name, audience), { cause: error })
     }
     const { aud, nbf, exp } = payload
     report('signature', 'by the key')
@@ -239,7 +239,7 @@ function listPassedBefore(check: TokenCheck): readonly TokenCheck[] {
 /** An error of the library about a claim, with the payload that it read. */
 type ClaimError = Error & { readonly payload?: JWTPayload }
 
-function describeFailure(
+function describeTokenFailure(
   check: TokenCheck,
   { message, payload }: ClaimError,
   signer: string,

@@ -29,14 +29,14 @@ const MAX_IDLE_MS = 24 * 60 * 60_000
 const MAX_CIRCUITS = 100_000
 const MAX_ENDED = 100_000
 
-interface Entry {
+interface InheritedEntry {
   readonly routerIds: Set<string>
   readonly firstReportedAt: Instant
   idleSince: Instant
 }
 
 export class InheritedCircuits {
-  readonly #byId = new Map<string, Entry>()
+  readonly #byId = new Map<string, InheritedEntry>()
   // By size, because with a number of entries the cache would reserve the memory of all of them.
   readonly #endedIds = new LRUCache<string, true>({ maxSize: MAX_ENDED, sizeCalculation: () => 1 })
 

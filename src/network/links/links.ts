@@ -38,7 +38,7 @@ const CONFIRMATION_TIMEOUT_MS = 10_000
 
 type MutableLink = { -readonly [K in keyof Link]: Link[K] }
 
-interface Entry {
+interface LinkEntry {
   readonly link: MutableLink
   /** The connection by which the link was reported; undefined since that connection ended. */
   reporter: ConnectedRouter | undefined
@@ -68,13 +68,13 @@ export class Links implements PathFinder, RouterObserver {
   readonly #connected: ConnectedRouters
   readonly #paths: Paths
   readonly #settings: Pick<StoredLinkSettings, 'get'>
-  readonly #byId = new Map<string, Entry>()
+  readonly #byId = new Map<string, LinkEntry>()
   /** Router → the links that it is an end of. */
-  readonly #byRouter = new SetMap<Entry>()
+  readonly #byRouter = new SetMap<LinkEntry>()
   /** Router, and router with destination → the number of links that it dialed. */
   readonly #dialedCounts = new Map<string, number>()
   /** Links that are too new to be used, the oldest first. */
-  readonly #settling = new Set<Entry>()
+  readonly #settling = new Set<LinkEntry>()
   /** Router that connected again → when the links that it has not reported by then are lost, by the monotonic clock. */
   readonly #confirmationDeadlines = new Map<ConnectedRouter, number>()
   readonly #lossListeners: LossListener[] = []
@@ -166,7 +166,7 @@ export class Links implements PathFinder, RouterObserver {
   }
 
   /** The link was known before the router lost its connection, and is the same still: so are its latencies. */
-  #confirm(entry: Entry, router: ConnectedRouter): void {
+  #confirm(entry: LinkEntry, router: ConnectedRouter): void {
     entry.reporter = router
     entry.link.state = 'Connected'
     this.#updateCost(entry)
@@ -275,14 +275,14 @@ export class Links implements PathFinder, RouterObserver {
       changedAt: now,
       state: 'Pending',
     }
-    const entry: Entry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS }
+    const entry: LinkEntry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS }
     this.#byId.set(id, entry)
     for (const routerId of [reporter.id, destinationId]) this.#byRouter.add(routerId, entry)
     this.#settling.add(entry)
     this.#countDialed(link, 1)
   }
 
-  #drop(entry: Entry): void {
+  #drop(entry: LinkEntry): void {
     const { link } = entry
     this.#byId.delete(link.id)
     this.#settling.delete(entry)
@@ -300,14 +300,14 @@ export class Links implements PathFinder, RouterObserver {
   }
 
   /** No path uses the link until the router that dialed it has reported it again. */
-  #suspend(entry: Entry): void {
+  #suspend(entry: LinkEntry): void {
     entry.reporter = undefined
     entry.link.state = 'Pending'
     this.#settling.delete(entry)
     this.#paths.removeLink(entry.link.id)
   }
 
-  #lose(entry: Entry, loss: LinkLoss): void {
+  #lose(entry: LinkEntry, loss: LinkLoss): void {
     this.#drop(entry)
     this.#reportLoss(entry.link, loss)
   }
@@ -316,7 +316,7 @@ export class Links implements PathFinder, RouterObserver {
     for (const listener of this.#lossListeners) listener(link, loss)
   }
 
-  #updateCost({ link }: Entry): void {
+  #updateCost({ link }: LinkEntry): void {
     link.cost = computeLinkCost(link)
     if (link.state === 'Connected' && !link.isDown) this.#paths.setLink(link, link.cost)
     else this.#paths.removeLink(link.id)

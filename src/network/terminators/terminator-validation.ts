@@ -12,7 +12,7 @@ const RESPONSE_TIMEOUT_MS = 180_000
 const TERMINATORS_PER_MESSAGE = 500
 
 /** A question that a router has not responded to. */
-interface Question {
+interface TerminatorQuestion {
   readonly terminator: LiveTerminator
   /** Distinguishes the responses to repeated questions about one terminator. */
   readonly marker: bigint
@@ -21,9 +21,9 @@ interface Question {
 }
 
 /** What is known of the terminators of one connection. A terminator that changes is another object, and is asked about again. */
-interface Progress {
+interface ValidationProgress {
   readonly confirmed: WeakSet<LiveTerminator>
-  readonly questions: Map<string, Question>
+  readonly questions: Map<string, TerminatorQuestion>
 }
 
 interface TerminatorValidationParts {
@@ -36,7 +36,7 @@ export class TerminatorValidation {
   readonly #clock: Clock
   readonly #connected: ConnectedRouters
   readonly #directory: TerminatorDirectory
-  readonly #progress = new WeakMap<ConnectedRouter, Progress>()
+  readonly #progress = new WeakMap<ConnectedRouter, ValidationProgress>()
   #lastMarker = 0n
   #lastTickAt: number
 
@@ -51,9 +51,9 @@ export class TerminatorValidation {
   ask(router: ConnectedRouter): void {
     const progress = this.#getProgress(router)
     const [now, monotonic] = [this.#clock.now(), this.#clock.monotonic()]
-    const due: Question[] = []
+    const due: TerminatorQuestion[] = []
     for (const terminator of this.#directory.listOfRouter(router.id)) {
-      if (!isDue(progress, terminator, now, monotonic)) continue
+      if (!isQuestionDue(progress, terminator, now, monotonic)) continue
       const question = { terminator, marker: ++this.#lastMarker, askedAt: monotonic }
       progress.questions.set(terminator.id, question)
       due.push(question)
@@ -103,7 +103,7 @@ export class TerminatorValidation {
     return { terminatorIds: [...questions.keys()], lastAskedAt }
   }
 
-  #getProgress(router: ConnectedRouter): Progress {
+  #getProgress(router: ConnectedRouter): ValidationProgress {
     let progress = this.#progress.get(router)
     if (!progress) {
       progress = { confirmed: new WeakSet(), questions: new Map() }
@@ -114,8 +114,8 @@ export class TerminatorValidation {
 }
 
 /** A record that an administrator made is never deleted because its router cannot reach it at this moment. */
-function isDue(
-  { confirmed, questions }: Progress,
+function isQuestionDue(
+  { confirmed, questions }: ValidationProgress,
   terminator: LiveTerminator,
   now: Instant,
   monotonic: number,

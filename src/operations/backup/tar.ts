@@ -91,20 +91,20 @@ function renderHeader(name: string, bytes: number, modifiedAt: number): Buffer {
 }
 
 function parseHeader(header: Buffer): { name: string; bytes: number } {
-  const field = (start: number, length: number) => readText(header, start, length).trim()
+  const field = (start: number, length: number) => readHeaderText(header, start, length).trim()
   const expected = Number.parseInt(field(148, 8), 8)
   const blanked = Buffer.from(header).fill(' ', 148, 156)
   const bytes = Number.parseInt(field(124, 12), 8)
   if (computeChecksum(blanked) !== expected || !Number.isSafeInteger(bytes))
     throw new ArchiveError('it is not a tar archive')
   const type = field(156, 1)
-  const name = readText(header, 0, 100)
+  const name = readHeaderText(header, 0, 100)
   if ((type !== '0' && type !== '') || field(345, 155) !== '') throw new ArchiveError(`${name} is not a regular file`)
   return { name, bytes }
 }
 
 /** Text up to the first null byte. */
-function readText(header: Buffer, start: number, length: number): string {
+function readHeaderText(header: Buffer, start: number, length: number): string {
   return header.toString('utf8', start, start + length).split('\0', 1)[0] ?? ''
 }
 

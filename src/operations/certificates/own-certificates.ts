@@ -15,7 +15,7 @@ import { toCertificateEntry } from './inventory.ts'
 import type { RootReceipts } from './root-receipts.ts'
 import { reportMissingRoot } from './root-reports.ts'
 
-interface Parts {
+interface OwnCertificatesParts {
   readonly authority: Authority
   readonly config: Config
   readonly entities: EntityStore
@@ -46,7 +46,7 @@ export class OwnCertificates {
   readonly #log: Log
   readonly #hosts: readonly string[]
 
-  constructor({ authority, config, entities, membership, receipts, log }: Parts) {
+  constructor({ authority, config, entities, membership, receipts, log }: OwnCertificatesParts) {
     this.#log = log
     this.#authority = authority
     this.#entities = entities

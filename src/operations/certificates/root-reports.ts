@@ -4,7 +4,7 @@ import type { Context } from '../../storage/context.ts'
 import type { RootReceipts } from './root-receipts.ts'
 
 // Routers are few; a larger network must not fill the log.
-const MAX_ROUTERS = 100
+const MAX_NAMED_ROUTERS = 100
 
 /** Reports each router that has not fetched the new root, with the command that helps, and how many have not in all; or that all have. */
 export async function reportMissingRoot(log: Log, { db }: Context, receipts: RootReceipts): Promise<void> {
@@ -13,7 +13,7 @@ export async function reportMissingRoot(log: Log, { db }: Context, receipts: Roo
     if (receipts.isReplacing) log.info({}, 'all have received the new root: controller pki rotate root --finish')
     return
   }
-  for (const { kind, name, remedy } of await receipts.listMissing(db, MAX_ROUTERS)) {
+  for (const { kind, name, remedy } of await receipts.listMissing(db, MAX_NAMED_ROUTERS)) {
     if (kind === 'router') log.warn({ router: name, remedy }, 'a router has not fetched the new root')
   }
   log.warn({ totalMissing }, 'some have not fetched the new root: controller pki missing-root')

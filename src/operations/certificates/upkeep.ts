@@ -25,7 +25,7 @@ function findEnding({ db }: Context, from: Instant, to: Instant) {
     .execute()
 }
 
-interface Parts {
+interface UpkeepParts {
   readonly authority: Authority
   readonly own: OwnCertificates
   readonly receipts: RootReceipts
@@ -36,10 +36,10 @@ interface Parts {
 }
 
 export class CertificateUpkeep {
-  readonly #parts: Parts
+  readonly #parts: UpkeepParts
   #lastRunAt: Instant | undefined
 
-  constructor(parts: Parts) {
+  constructor(parts: UpkeepParts) {
     this.#parts = parts
   }
 

@@ -17,7 +17,7 @@ import { type CheckedFiles, type Defect, withoutFailure } from './defects.ts'
 type DatabaseCheck = () => Iterable<Defect>
 
 /** The checks of a database that is open for reading, in their order. */
-function listChecks(
+function listDatabaseChecks(
   connection: SqliteDatabase,
   files: Pick<CheckedFiles, 'auditKey'>,
 ): readonly [string, DatabaseCheck][] {
@@ -48,7 +48,7 @@ function listRecordChecks(connection: SqliteDatabase): readonly [string, Databas
 /** The defects of a database that is open for reading, as one snapshot of it has them. The connection keeps it until it is closed. */
 export function* findDefects(connection: SqliteDatabase, files: Pick<CheckedFiles, 'auditKey'>): Generator<Defect> {
   connection.exec('begin')
-  for (const [subject, check] of listChecks(connection, files)) yield* withoutFailure(subject, check)
+  for (const [subject, check] of listDatabaseChecks(connection, files)) yield* withoutFailure(subject, check)
 }
 
 /** The same for a small database, with a turn of the event loop between the checks. */
@@ -57,7 +57,7 @@ export async function findDefectsInTurns(files: CheckedFiles, maxDefects: number
   try {
     connection.exec('begin')
     const defects: Defect[] = []
-    for (const [subject, check] of listChecks(connection, files)) {
+    for (const [subject, check] of listDatabaseChecks(connection, files)) {
       await setImmediate()
       for (const defect of withoutFailure(subject, check)) if (defects.push(defect) >= maxDefects) return defects
     }

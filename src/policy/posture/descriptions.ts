@@ -28,12 +28,12 @@ export function describeComparison(check: PostureCheck, facts: PostureFacts, now
       return { actualValue: machine?.mac?.macAddresses ?? null, expectedValue: [...check.macAddresses] }
     case 'PROCESS':
       return {
-        actualValue: renderProcess(machine?.processesByCheck.get(check.id)),
+        actualValue: describeProcess(machine?.processesByCheck.get(check.id)),
         expectedValue: renderRequiredProcess(check.process),
       }
     case 'PROCESS_MULTI':
       return {
-        actualValue: check.processes.flatMap(({ path }) => renderProcess(machine?.processesByPath.get(path)) ?? []),
+        actualValue: check.processes.flatMap(({ path }) => describeProcess(machine?.processesByPath.get(path)) ?? []),
         expectedValue: check.processes.map(renderRequiredProcess),
         semantic: check.semantic,
       }
@@ -42,7 +42,7 @@ export function describeComparison(check: PostureCheck, facts: PostureFacts, now
   }
 }
 
-function renderProcess(process: ProcessResponse | undefined) {
+function describeProcess(process: ProcessResponse | undefined) {
   if (!process) return null
   const { path, hash, isRunning, signerFingerprints } = process
   return { path, hash, isRunning, signerFingerprints }
@@ -104,11 +104,15 @@ export function explainFinding(
   if (evidence === 'unknown') return `the machine has not reported ${SUBJECTS[check.typeId]}`
   switch (check.typeId) {
     case 'OS':
-      return compare(`${machine?.os?.type} ${machine?.os?.version}`, describeVersionRules(check), evidence)
+      return compareValues(`${machine?.os?.type} ${machine?.os?.version}`, describeVersionRules(check), evidence)
     case 'DOMAIN':
-      return compare(machine?.domain?.domain || 'no domain', [...check.domains], evidence)
+      return compareValues(machine?.domain?.domain || 'no domain', [...check.domains], evidence)
     case 'MAC':
-      return compare((machine?.mac?.macAddresses ?? []).join(', ') || 'no address', [...check.macAddresses], evidence)
+      return compareValues(
+        (machine?.mac?.macAddresses ?? []).join(', ') || 'no address',
+        [...check.macAddresses],
+        evidence,
+      )
     case 'PROCESS':
       return explainProcess(check.process, machine?.processesByCheck.get(check.id))
   }
@@ -146,7 +150,7 @@ const SUBJECTS = {
   PROCESS: 'the process',
 } as const
 
-function compare(reported: string, accepted: readonly string[], evidence: Evidence): string {
+function compareValues(reported: string, accepted: readonly string[], evidence: Evidence): string {
   return evidence === 'passing'
     ? `the machine reported ${reported}`
     : `the machine reported ${reported}; accepted: ${accepted.join(', ') || 'nothing'}`

@@ -9,7 +9,7 @@ const MAX_BYTES_PER_IDENTITY = 1024 * 1024
 const MAX_BYTES = 32 * 1024 * 1024
 
 // How much is kept of what a machine reported: enough to find the cause. A hash of 512 bits is kept whole, to be compared.
-const MAX_ENTRIES = 16
+const MAX_LISTED_VALUES = 16
 const MAX_TEXT_LENGTH = 128
 
 export interface FailedCheck extends PostureComparison {
@@ -84,7 +84,7 @@ function measure(value: object): number {
 function shorten(value: unknown): unknown {
   if (typeof value === 'string')
     return value.length > MAX_TEXT_LENGTH ? `${value.slice(0, MAX_TEXT_LENGTH)}…`.toWellFormed() : value
-  if (Array.isArray(value)) return value.slice(0, MAX_ENTRIES).map(shorten)
+  if (Array.isArray(value)) return value.slice(0, MAX_LISTED_VALUES).map(shorten)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shorten(member)]))
 }

@@ -20,7 +20,7 @@ function judgeCachedPath(attempt: SignInAttempt): ChainVerdict | undefined {
   const { authenticator, credentials, parts } = attempt
   if (!authenticator?.fingerprint256 || !credentials.peer.isIssuerPresented) return undefined
   const issuers = parts.auth.presentedIssuers.find(authenticator.fingerprint256)
-  return issuers && judge(attempt, [attempt.certificate, ...issuers])
+  return issuers && judgeChain(attempt, [attempt.certificate, ...issuers])
 }
 
 /** @throws AuthenticationError if the certificate leads to no trusted authority */
@@ -37,7 +37,7 @@ function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
         `more than ${MAX_PRESENTED_CERTIFICATES} certificates were presented`,
       )
     }
-    const verdict = judge(attempt, presented, checks)
+    const verdict = judgeChain(attempt, presented, checks)
     if (verdict?.registered) presentedIssuers.addIntermediates(presented.slice(1))
     if (verdict && authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
       presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
@@ -53,7 +53,7 @@ function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
 }
 
 /** First with these certificates alone, then with the intermediates of the authority. */
-function judge(
+function judgeChain(
   { authenticator, context, parts }: SignInAttempt,
   certificates: readonly X509Certificate[],
   checks = new SignatureBudget(),
