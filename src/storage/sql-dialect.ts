@@ -2,7 +2,41 @@
 import { type CompiledQuery, type Kysely, RawNode, type SqlBool } from 'kysely'
 import type { SqlText } from './lists/sql-text.ts'
 
+/** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
+export type RowCountHint = 'first' | 'all'
+
+/** What a database takes to test and to find records, in units of its own. */
+export interface PlanningCosts {
+  /** What each kind of test of one record costs. */
+  readonly ofTest: {
+    readonly comparison: number
+    /** Searches for a text in another. */
+    readonly contains: number
+    readonly icontains: number
+    /** Extracts a member from a JSON object. */
+    readonly tag: number
+    /** Iterates over the members of a JSON array, or searches an index for one. */
+    readonly set: number
+    /** Adds up the cost (`SqlDialect.guard`). */
+    readonly guard: number
+    /** Runs a sub-query over all records that a policy may match. */
+    readonly matched: number
+  }
+  /** What sorting by one key costs for each record. */
+  readonly ofOrder: number
+  /** All tests of one record together may cost so much. */
+  readonly maxOfTests: number
+  /** What a statement may cost on the main thread. What certainly costs less needs no guard. */
+  readonly maxUnguarded: number
+  /**
+   * Whether so few of the records are members of a set that it is cheaper to start from the set's table than to walk the records
+   * in order and test each.
+   */
+  isSelective(members: number, records: number, hint: RowCountHint): boolean
+}
+
 export interface SqlDialect {
+  readonly costs: PlanningCosts
   /** The text of a statement, from what stands before, between and after its parameters. */
   joinPieces(pieces: readonly string[]): string
   /** `value` is one of `values`: one statement text for any number of them. */

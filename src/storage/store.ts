@@ -7,11 +7,6 @@ import type { Projections } from './projection.ts'
 import type { ResultCache } from './result-cache.ts'
 import type { UncommittedChanges } from './uncommitted-changes.ts'
 
-/**
- * What a statement may cost on the main thread, in the units of filters: some milliseconds. What certainly costs less needs no guard.
- */
-export const MAX_UNGUARDED_COST = 50_000
-
 /** A transaction body's view of the store. */
 export interface TransactionScope {
   readonly db: Transaction<Database>

@@ -2,8 +2,8 @@
 import type { Kysely, SqlBool } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../../definitions/model/filter-symbols.ts'
 import type { Database } from '../database.ts'
-import { ALWAYS, sqlText } from '../lists/sql-text.ts'
-import { getSqlDialect, type SqlDialect } from '../sql-dialect.ts'
+import { ALWAYS, joinConditions, sqlText } from '../lists/sql-text.ts'
+import { getSqlDialect, type PlanningCosts, type SqlDialect } from '../sql-dialect.ts'
 import {
   COUNT,
   type Column,
@@ -19,26 +19,6 @@ import { compileSet, type SetSql, type SetSymbol } from './sets.ts'
 import { compileTagCondition, parseTagKey } from './tags.ts'
 import type { Operand, Position, Predicate, Query, SetArgument, SortKey, SymbolNode } from './tree.ts'
 
-// The cost of each test of one record, in comparisons of two numbers: about 50 ns each, measured on 100,000 records.
-const COST = {
-  comparison: 1,
-  /** Searches for a text in another. */
-  contains: 2,
-  /** Also calls back into JavaScript, because SQLite knows the upper case of ASCII letters only. */
-  icontains: 10,
-  /** Extracts a member from a JSON object. */
-  tag: 8,
-  /** Iterates over the members of a JSON array, or searches an index for one. */
-  set: 8,
-  /** Adds up the cost. */
-  guard: 4,
-  /** Runs a sub-query over all records that a policy may match. */
-  matched: 200,
-} as const
-
-// No client sends a thousand comparisons of ids or names, or a hundred searches in text.
-const MAX_COST = 4_000
-
 const FALSE = sqlText<SqlBool>`1 = 0`
 
 /** A compiled predicate. */
@@ -46,7 +26,7 @@ export interface CompiledFilter {
   readonly condition: Condition
   /** The tables that it reads besides the table of its source. */
   readonly tables: ReadonlySet<string>
-  /** The cost of testing one record, see `COST`. */
+  /** The cost of testing one record, see `PlanningCosts`. */
   readonly cost: number
 }
 
@@ -69,6 +49,7 @@ const NONE: ReadonlySet<Predicate> = new Set()
 export class FilterCompiler {
   readonly #db: Kysely<Database>
   readonly #sqlDialect: SqlDialect
+  readonly #costs: PlanningCosts['ofTest']
   readonly #source: FilterSource
   readonly #narrow: ReadonlySet<Predicate>
   readonly #isGuarded: boolean
@@ -79,6 +60,7 @@ export class FilterCompiler {
     this.#db = db
     this.#isGuarded = isGuarded
     this.#sqlDialect = getSqlDialect(db)
+    this.#costs = this.#sqlDialect.costs.ofTest
     this.#source = source
     this.#narrow = narrow
   }
@@ -117,7 +99,7 @@ export class FilterCompiler {
     switch (node.kind) {
       case 'and':
       case 'or':
-        return joinBalanced(
+        return joinConditions(
           node.terms.map((term) => this.#compilePredicate(term, isNegated)),
           node.kind,
         )
@@ -136,7 +118,7 @@ export class FilterCompiler {
 
   #compileSymbol(node: SymbolNode): Condition {
     const symbol = this.#findSymbol(node)
-    this.#addCost(COST.comparison, node.at)
+    this.#addCost(this.#costs.comparison, node.at)
     if (symbol.type !== 'boolean' || symbol.set)
       throw filterError(`"${node.name}" alone is neither true nor false,`, node.at)
     return compileBooleanTest(this.#toColumn(symbol), true, symbol.isNullable)
@@ -144,7 +126,7 @@ export class FilterCompiler {
 
   #compileComparison(node: ComparisonNode, isNegated: boolean): Condition {
     const { left } = node
-    this.#addCost(estimateCost(node), findPosition(left))
+    this.#addCost(this.#estimateCost(node), findPosition(left))
     switch (left.kind) {
       case 'symbol':
         return this.#compilePlain(node, left, isNegated)
@@ -160,7 +142,7 @@ export class FilterCompiler {
     if (symbol.set) throw filterError(`"${symbol.name}" is a set: use it in anyOf, allOf, count or isEmpty,`, left.at)
     const key = parseTagKey(left.name)
     if (key !== undefined) {
-      this.#addCost(COST.tag, left.at)
+      this.#addCost(this.#costs.tag, left.at)
       return compileTagCondition(
         this.#sqlDialect,
         node,
@@ -223,7 +205,7 @@ export class FilterCompiler {
   #findSetSymbol(node: SymbolNode, takes: string): SetSymbol {
     const symbol = this.#findSymbol(node)
     if (!symbol.set) throw filterError(`"${node.name}" is not a set, and ${takes} takes sets,`, node.at)
-    this.#addCost(symbol.set.kind === 'matched' ? COST.matched : COST.set, node.at)
+    this.#addCost(symbol.set.kind === 'matched' ? this.#costs.matched : this.#costs.set, node.at)
     return symbol as SetSymbol
   }
 
@@ -236,12 +218,20 @@ export class FilterCompiler {
   /** Wraps a condition so that it counts the cost of everything compiled so far. */
   #guard(condition: Condition): Condition {
     if (!this.#isGuarded) return condition
-    return sqlText<SqlBool>`(${this.#sqlDialect.guard(COST.guard + this.#cost)} and ${condition})`
+    return sqlText<SqlBool>`(${this.#sqlDialect.guard(this.#costs.guard + this.#cost)} and ${condition})`
+  }
+
+  /** The cost of one comparison. A list of any length costs one look-up in a table. */
+  #estimateCost(node: ComparisonNode): number {
+    if (node.kind !== 'compare') return this.#costs.comparison
+    const { operator } = node
+    return operator === 'contains' || operator === 'icontains' ? this.#costs[operator] : this.#costs.comparison
   }
 
   #addCost(cost: number, at: Position): void {
     this.#cost += cost
-    if (this.#cost > MAX_COST) throw filterError('the query costs too much for each record', at)
+    if (this.#cost > this.#sqlDialect.costs.maxOfTests)
+      throw filterError('the query costs too much for each record', at)
   }
 
   // ---- symbols and columns ----
@@ -262,27 +252,8 @@ export class FilterCompiler {
   }
 }
 
-/** The cost of one comparison. A list of any length costs one look-up in a table. */
-function estimateCost(node: ComparisonNode): number {
-  if (node.kind !== 'compare') return COST.comparison
-  const { operator } = node
-  return operator === 'contains' || operator === 'icontains' ? COST[operator] : COST.comparison
-}
-
 function findPosition(operand: Operand): Position {
   return operand.kind === 'symbol' ? operand.at : operand.kind === 'count' ? operand.set.symbol.at : operand.symbol.at
-}
-
-/**
- * Joins conditions as a balanced tree. A plain chain nests one level a term, and SQLite accepts a thousand levels at most.
- */
-function joinBalanced(terms: readonly Condition[], operator: 'and' | 'or'): Condition {
-  if (terms.length <= 2) return sqlText<SqlBool>`(${sqlText.join(terms, sqlText.raw(` ${operator} `))})`
-  const middle = Math.ceil(terms.length / 2)
-  return joinBalanced(
-    [joinBalanced(terms.slice(0, middle), operator), joinBalanced(terms.slice(middle), operator)],
-    operator,
-  )
 }
 
 function applyWindow(query: Column, skip: number | undefined, limit: Query['limit']): Column {

@@ -10,17 +10,11 @@ import { subtypeConditions } from '../entities/subtypes.ts'
 import { compileUniqueLookup, findUniqueEquality, findUniqueLookup } from '../entities/unique-lookups.ts'
 import { type CompiledFilter, FilterCompiler, type OrderTerm } from '../filter/compile.ts'
 import type { Predicate } from '../filter/tree.ts'
-import { compileSql } from '../sql-dialect.ts'
-import { MAX_UNGUARDED_COST, type Store } from '../store.ts'
+import { compileSql, getSqlDialect, type RowCountHint } from '../sql-dialect.ts'
+import type { Store } from '../store.ts'
 import { isOneOf } from '../untyped.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
-import {
-  isSelective,
-  parseRoleFilter,
-  type RecordSearch,
-  type RowCountHint,
-  selectorsCondition,
-} from './role-conditions.ts'
+import { isSelective, parseRoleFilter, type RecordSearch, selectorsCondition } from './role-conditions.ts'
 import { type SqlText, sqlText, toWhere } from './sql-text.ts'
 
 type Reading = Pick<Context, 'db' | 'caller'>
@@ -227,8 +221,6 @@ function composeStatements(
 
 const EVERYTHING: Predicate = { kind: 'constant', value: true }
 
-const COST_OF_ORDER = 5
-
 /** Whether the list costs much if all records of all tables that it reads have to be read. */
 async function mayBeCostly(
   store: Store,
@@ -236,7 +228,8 @@ async function mayBeCostly(
   filter: CompiledFilter | undefined,
 ): Promise<boolean> {
   if (findUniqueEquality(source, predicate)) return false
-  const cost = (filter?.cost ?? 0) + COST_OF_ORDER * order.keys.length
+  const { costs } = getSqlDialect(context.db)
+  const cost = (filter?.cost ?? 0) + costs.ofOrder * order.keys.length
   if (cost === 0) return false
   const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
   let records = 0
@@ -244,7 +237,7 @@ async function mayBeCostly(
     const query = sqlText<{ n: number }>`select coalesce(max(n), 0) as n from ${sqlText.table(table)}`
     records += await store.count({ compile: () => compileSql(context.db, query) }, [table])
   }
-  return cost * records > MAX_UNGUARDED_COST
+  return cost * records > costs.maxUnguarded
 }
 
 /** Tables with a record in each row, whose keys (`n`) grow with their number. */

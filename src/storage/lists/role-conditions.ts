@@ -4,11 +4,11 @@ import { toSetTableName } from '../../definitions/model/columns.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import type { RoleSelector } from '../../policy/role-selector.ts'
 import type { Context } from '../context.ts'
-import { compileSql, getSqlDialect } from '../sql-dialect.ts'
+import { compileSql, getSqlDialect, type RowCountHint } from '../sql-dialect.ts'
 import type { Store } from '../store.ts'
 import { isOneOf } from '../untyped.ts'
 import type { ListPlan } from './list-plan.ts'
-import { ALWAYS, type SqlText, sqlText, toWhere } from './sql-text.ts'
+import { ALWAYS, joinConditions, type SqlText, sqlText, toWhere } from './sql-text.ts'
 
 type Reading = Pick<Context, 'db'>
 
@@ -40,18 +40,7 @@ export async function selectorsCondition(
     if (attributes.size > 0) alternatives.push(await attributesCondition(search, semantic, [...attributes]))
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
   if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
-  return alternatives.length === 0 ? sqlText<SqlBool>`1 = 0` : anyOf(alternatives)
-}
-
-/**
- * Any of the conditions, as a tree, because a database counts a chain of a thousand terms as a thousand levels, and rejects
- * it.
- */
-function anyOf(conditions: readonly SqlText<SqlBool>[]): SqlText<SqlBool> {
-  const [only] = conditions
-  if (conditions.length === 1 && only) return only
-  const middle = conditions.length >> 1
-  return sqlText<SqlBool>`(${anyOf(conditions.slice(0, middle))} or ${anyOf(conditions.slice(middle))})`
+  return alternatives.length === 0 ? sqlText<SqlBool>`1 = 0` : joinConditions(alternatives, 'or')
 }
 
 // From this number of attributes on, a record is matched by how many of them it has, instead of by one test for each.
@@ -83,14 +72,7 @@ async function attributesCondition(
   return sqlText<SqlBool>`(${sqlText.join(conditions, sqlText` and `)})`
 }
 
-/** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
-export type RowCountHint = 'first' | 'all'
-
-/**
- * Whether so few records pass a test of a set that it is cheaper to start from the set's table than to walk the records in
- * order and test each. Measured: for the first ones up to 2.4 times the square root of all records have it; for all of them up
- * to a half, where among 100,000 records a thousand are counted in 0.4 ms instead of 21.
- */
+/** Whether few records pass a test of a set, see `PlanningCosts.isSelective`. */
 export async function isSelective(
   { store, context, hint }: Pick<RecordSearch, 'store' | 'context' | 'hint'>,
   table: string,
@@ -99,7 +81,7 @@ export async function isSelective(
 ): Promise<boolean> {
   const members = await countMatches(store, context, setTable, condition)
   const records = await countMatches(store, context, table, ALWAYS)
-  return hint === 'all' ? members < records / 2 : members < 2.4 * Math.sqrt(records)
+  return getSqlDialect(context.db).costs.isSelective(members, records, hint)
 }
 
 function countMatches(store: Store, { db }: Reading, table: string, condition: SqlText<SqlBool>): Promise<number> {

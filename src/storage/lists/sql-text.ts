@@ -75,6 +75,20 @@ export function toWhere(conditions: readonly SqlText<SqlBool>[]): SqlText {
   return restrictive.length === 0 ? sqlText`` : sqlText` where ${sqlText.join(restrictive, sqlText` and `)}`
 }
 
+/**
+ * Joins conditions as a balanced tree, because a database counts a chain of a thousand terms as a thousand levels, and rejects
+ * it.
+ */
+export function joinConditions(terms: readonly SqlText<SqlBool>[], operator: 'and' | 'or'): SqlText<SqlBool> {
+  if (terms.length <= 2) return sqlText<SqlBool>`(${sqlText.join(terms, sqlText.raw(` ${operator} `))})`
+  const middle = Math.ceil(terms.length / 2)
+  const halves = [terms.slice(0, middle), terms.slice(middle)]
+  return joinConditions(
+    halves.map((half) => joinConditions(half, operator)),
+    operator,
+  )
+}
+
 function append(pieces: string[], parameters: unknown[], text: SqlText): void {
   const [first = '', ...others] = text.pieces
   pieces[pieces.length - 1] += first

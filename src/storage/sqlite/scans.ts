@@ -1,7 +1,7 @@
 // Reads of many records, queued for a thread: one for administrators, and one for all other callers.
 //
 // The compiler of filters adds up what a filter costs for one record, and bounds it (`filter/compile.ts`). If the cost for
-// all records of the tables together may exceed `MAX_UNGUARDED_COST`, the statement counts its steps as it runs: below
+// all records of the tables together may exceed `PlanningCosts.maxUnguarded`, the statement counts its steps as it runs: below
 // that bound it completes on the main thread, in microseconds; above it, it is interrupted (`cost-guard.ts`) and run again
 // here, on a connection of its own and for a bounded time. If the thread is not available, such reads are rejected with
 // 503, and all others continue. An offline command works in the same way.

@@ -2,6 +2,7 @@
 import type { SqlBool } from 'kysely'
 import { type SqlText, sqlText } from '../lists/sql-text.ts'
 import type { SqlDialect } from '../sql-dialect.ts'
+import { sqlitePlanningCosts } from './planning-costs.ts'
 
 const ASCII = /^[\x20-\x7e]*$/
 
@@ -14,6 +15,7 @@ const isElementOf: SqlDialect['isElementOf'] = (value, json) =>
   sqlText<SqlBool>`${value} in (select value from json_each(${json}))`
 
 export const sqliteDialect: SqlDialect = {
+  costs: sqlitePlanningCosts,
   joinPieces: (pieces) => pieces.join('?'),
   isOneOf: (value, values) => isElementOf(value, JSON.stringify(values)),
   isElementOf,

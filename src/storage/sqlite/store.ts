@@ -12,7 +12,6 @@ import { type ProjectionError, Projections } from '../projection.ts'
 import { ResultCache } from '../result-cache.ts'
 import {
   type AuditOrigin,
-  MAX_UNGUARDED_COST,
   type Reader,
   type Store,
   StoreMisuseError,
@@ -25,6 +24,7 @@ import { CostExceededError, CostGuard } from './cost-guard.ts'
 import { DatabaseFiles } from './database-files.ts'
 import { SqliteExecutor } from './executor.ts'
 import { GroupCommit } from './group-commit.ts'
+import { sqlitePlanningCosts } from './planning-costs.ts'
 import { Scans } from './scans.ts'
 import { translateSqliteError } from './sqlite-errors.ts'
 import { PreparedStatements } from './statements.ts'
@@ -192,7 +192,7 @@ class SqliteStore implements Store {
   async #scan<Row>(query: CompiledQuery<Row>, reader: Reader): Promise<readonly Row[]> {
     if (!this.#costlyStatements.get(query.sql)) {
       try {
-        return this.#guard.withinUnits(MAX_UNGUARDED_COST, () => this.#executor.read(query))
+        return this.#guard.withinUnits(sqlitePlanningCosts.maxUnguarded, () => this.#executor.read(query))
       } catch (error) {
         if (!(error instanceof CostExceededError)) throw error
         this.#costlyStatements.set(query.sql, true)
