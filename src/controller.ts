@@ -201,6 +201,8 @@ async function assemble(
   const connected = new ConnectedRouters(clock, traffic)
   const live = givenLive ?? { network: connected, terminators: storedTerminators }
   const records = createRecords()
+  // The JWTs that records show name the server certificate.
+  authority.onChange(() => records.cache.clear())
   const { behaviors } = records
   const entities = new EntityStore(behaviors)
   const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher })

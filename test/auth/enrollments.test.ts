@@ -1,6 +1,6 @@
 // Enrollments as administrators know them, completing them by every path, and how a client checks the controller first.
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
-import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
@@ -567,5 +567,28 @@ describe('the network JWT', () => {
       jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
       ctrls: null,
     })
+  })
+})
+
+// Last, because the key set of the controller has two keys afterwards.
+describe('the JWT of an enrollment', () => {
+  it('names the certificate that the controller has now, also in records that were shown before', async () => {
+    const identityId = await people.identity({ enrollment: { ott: true } })
+    const { id: routerId } = await people.manage('POST', '/edge-routers', { name: 'shows its JWT' })
+    const [{ id }] = await people.manage('GET', `/identities/${identityId}/enrollments`)
+    const readKeyIds = async () => {
+      const identity = await people.manage('GET', `/identities/${identityId}`)
+      const router = await people.manage('GET', `/edge-routers/${routerId}`)
+      const { jwt } = await people.manage('GET', `/enrollments/${id}`)
+      const jwts: string[] = [identity.enrollment.ott.jwt, router.enrollmentJwt, jwt]
+      return jwts.map((text) => decodeProtectedHeader(text).kid)
+    }
+    const before = await readKeyIds()
+
+    await world.controller.certificates.own.renewServer(world.system)
+
+    const kid = computeFingerprint(world.controller.authority.server.certificate)
+    expect(await readKeyIds()).toEqual([kid, kid, kid])
+    expect(before).not.toContain(kid)
   })
 })

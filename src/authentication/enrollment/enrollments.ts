@@ -1,5 +1,4 @@
 // Issues enrollments: the token that a client enrolls with, and the JWTs that carry it.
-import { LRUCache } from 'lru-cache'
 import { cas } from '../../definitions/resources/cas.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
@@ -34,32 +33,20 @@ export interface RequestedEnrollment extends RequestedExpiry {
 export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'username' | 'caId' | 'isBootstrap'>>
 
-// Signing a JWT costs more than the rest of a request. 20,000 of them fit.
-const MAX_CACHE_BYTES = 20 * 1024 * 1024
-const JWT_BYTES = 1024
-
 export class EnrollmentIssuer {
   readonly #entities: EntityStore
   readonly #config: Config
   readonly #authority: Authority
-  /** By token, or by the id of a certificate authority. */
-  readonly #jwts = new LRUCache<string, Promise<string>>({
-    maxSize: MAX_CACHE_BYTES,
-    sizeCalculation: () => JWT_BYTES,
-  })
   #networkJwt: Promise<string> | undefined
 
   constructor(entities: EntityStore, config: Config, authority: Authority) {
     this.#entities = entities
     this.#config = config
     this.#authority = authority
-    // They name the certificate that the controller has no longer.
-    authority.onChange(() => this.#evictJwts())
-  }
-
-  #evictJwts(): void {
-    this.#jwts.clear()
-    this.#networkJwt = undefined
+    // It names the certificate that the controller has no longer.
+    authority.onChange(() => {
+      this.#networkJwt = undefined
+    })
   }
 
   /**
@@ -95,30 +82,22 @@ export class EnrollmentIssuer {
   }
 
   /**
-   * The JWT of an enrollment. It is signed when it is first looked at, not when the enrollment is made: so it names the
-   * address and the certificate that the controller has now, and making identities by the thousand costs no signature.
+   * The JWT of an enrollment. It is signed when the record that shows it is rendered, not when the enrollment is made: so it names
+   * the address and the certificate that the controller has now, and making identities by the thousand costs no signature.
    */
   signJwt({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
-    const cachedJwt = this.#jwts.get(token)
-    if (cachedJwt) return cachedJwt
     const parts = { config: this.#config, authority: this.#authority }
     const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
-    const jwt = signEnrollmentJwt(parts, { method, subject, token, expiresAt })
-    this.#jwts.set(token, jwt)
-    return jwt
+    return signEnrollmentJwt(parts, { method, subject, token, expiresAt })
   }
 
   /**
    * The JWT by which devices with a certificate of an authority come to trust this network, and enroll by themselves. It does
-   * not depend on the record beyond its id, and is cached like that of an enrollment. @throws NOT_FOUND
+   * not depend on the record beyond its id. @throws NOT_FOUND
    */
   async signAuthorityJwt(context: ReadContext, id: string, audience: string): Promise<string> {
     await get(context, cas, id)
-    const cachedJwt = this.#jwts.get(id)
-    if (cachedJwt) return cachedJwt
-    const jwt = signAuthorityJwt({ config: this.#config, authority: this.#authority }, id, audience)
-    this.#jwts.set(id, jwt)
-    return jwt
+    return signAuthorityJwt({ config: this.#config, authority: this.#authority }, id, audience)
   }
 
   /** The JWT by which a client learns to trust this network before it has any token: the same for as long as it runs. */
