@@ -15,7 +15,6 @@ import { newId } from '../src/foundation/ids.ts'
 import type { Api, ListenerApi } from '../src/settings/config.ts'
 import type { Caller } from '../src/storage/context.ts'
 import type { Load } from './listeners/load.ts'
-import { holdBody } from './listeners/slow-readers.ts'
 import type { Metrics } from './monitoring/metrics.ts'
 import { createMetricsOperation } from './monitoring/metrics-operation.ts'
 import { DRY_RUN_HEADER, isDryRun } from './operations/dry-run.ts'
@@ -37,11 +36,13 @@ import { negotiate } from './requests/hooks/negotiate.ts'
 import { reauthorize } from './requests/hooks/reauthorize.ts'
 import { requireRoute } from './requests/hooks/require-route.ts'
 import { shedLoad } from './requests/hooks/shed-load.ts'
+import { getConnection } from './requests/http-connection.ts'
 import { BASE_PATHS, rewriteUrl } from './requests/mount-points.ts'
 import { PathTable } from './requests/path-table.ts'
 import { MAX_PARAMETER_LENGTH } from './requests/path-tree.ts'
 import { RequestTimeouts } from './requests/request-timeout.ts'
-import { readBearerTokens, SocketCertificates } from './requests/requests.ts'
+import { readBearerTokens } from './requests/requests.ts'
+import { SocketCertificates } from './requests/socket-certificates.ts'
 import { respondIfCurrent } from './responses/entity-tags.ts'
 import { handleError } from './responses/error-handler.ts'
 import { BodyParts, isLarge, writePieces } from './responses/large-bodies.ts'
@@ -269,7 +270,7 @@ function sendLarge(
   { parts, byteLength }: BodyParts,
   isShared = false,
 ): FastifyReply {
-  const hold = holdBody(request.raw.socket, isShared ? 0 : byteLength)
+  const hold = getConnection(request.raw.socket).holdBody(isShared ? 0 : byteLength)
   if (!hold) return reply.hijack()
   reply.raw.once('close', hold.release)
   reply.header('content-length', byteLength).hijack()

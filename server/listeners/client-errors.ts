@@ -1,23 +1,11 @@
 // Responses to input that never becomes a request: not HTTP, headers too large, or too slow.
-import { type ServerResponse, STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ControllerError, errors } from '../../src/foundation/errors.ts'
 import { newId } from '../../src/foundation/ids.ts'
+import { getConnection } from '../requests/http-connection.ts'
 import { renderErrorEnvelope } from '../responses/error-handler.ts'
 import { CONTENT_HEADERS } from '../responses/responses.ts'
-
-// A property of the connection, because an entry of a WeakMap for each request burdens the garbage collector.
-const RESPONSE = Symbol('latest response')
-
-interface Connection extends Duplex {
-  [RESPONSE]?: ServerResponse
-}
-
-/** Records the latest response of a connection, for errors in what follows on it. */
-export function noteResponse(response: ServerResponse): void {
-  const connection: Connection = response.req.socket
-  connection[RESPONSE] = response
-}
 
 /** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
 export function handleClientError(error: Error & { code?: string }, socket: Duplex): void {
@@ -64,7 +52,7 @@ function toClientError(code: string): ControllerError {
 
 /** Whether a response has started, or was sent before its request was complete: a second response would match no request. */
 function hasStartedResponse(socket: Duplex): boolean {
-  const { [RESPONSE]: response }: Connection = socket
-  if (!response?.headersSent) return false
-  return !response.writableFinished || !response.req.complete
+  const { runningResponse } = getConnection(socket)
+  if (!runningResponse?.headersSent) return false
+  return !runningResponse.writableFinished || !runningResponse.req.complete
 }

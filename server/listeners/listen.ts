@@ -9,8 +9,8 @@ import type { Controller } from '../../src/controller.ts'
 import type { Authority } from '../../src/pki/authority.ts'
 import { type Config, type ListenerConfig, splitAddress } from '../../src/settings/config.ts'
 import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
-import { setListener } from '../requests/requests.ts'
-import { handleClientError, noteResponse, refuseTunnel } from './client-errors.ts'
+import { getConnection } from '../requests/http-connection.ts'
+import { handleClientError, refuseTunnel } from './client-errors.ts'
 import { Connections } from './connections.ts'
 import { OpenConnections } from './open-connections.ts'
 import { serveInOrder } from './request-order.ts'
@@ -122,12 +122,12 @@ function createTlsServer(
       ALPNProtocols: listener.apis.includes('control') ? ['http/1.1', CONTROL_PROTOCOL] : ['http/1.1'],
       handshakeTimeout: config['limits.headerTime'],
     },
-    serveRequests(app, listener, clients),
+    serveRequests(app, clients),
   )
   handleInvalidInput(server)
-  if (listener.apis.includes('control')) divideByProtocol(server, controlListener, clients)
+  if (listener.apis.includes('control')) divideByProtocol(server, listener, controlListener, clients)
   // Before the server's own listener, which begins to read requests.
-  else server.prependListener('secureConnection', (socket: Socket) => watch(socket, clients))
+  else server.prependListener('secureConnection', (socket: Socket) => watch(socket, listener, clients))
   // Connections that are open keep the certificate that they began with.
   authority.onChange(() => server.setSecureContext(toSecureContext(authority)))
   return server
@@ -140,9 +140,9 @@ function createPlainServer(
   listener: ListenerConfig,
   clients: Clients,
 ): http.Server {
-  const server = http.createServer(toHttpOptions(config), serveRequests(app, listener, clients))
+  const server = http.createServer(toHttpOptions(config), serveRequests(app, clients))
   handleInvalidInput(server)
-  server.prependListener('connection', (socket: Socket) => watch(socket, clients))
+  server.prependListener('connection', (socket: Socket) => watch(socket, listener, clients))
   return server
 }
 
@@ -156,20 +156,13 @@ function toHttpOptions(config: Config): http.ServerOptions {
   }
 }
 
-function serveRequests(
-  app: FastifyInstance,
-  listener: ListenerConfig,
-  { slowReaders, openConnections }: Clients,
-): http.RequestListener {
+function serveRequests(app: FastifyInstance, { slowReaders, openConnections }: Clients): http.RequestListener {
   const serve: http.RequestListener = (request, response) => {
-    noteResponse(response)
     openConnections.beginResponse(response)
     app.routing(request, response)
   }
   return (request, response) => {
-    if (!slowReaders.holdRequest(response)) return
-    setListener(request, listener)
-    serveInOrder(request, response, serve)
+    if (slowReaders.holdRequest(response)) serveInOrder(request, response, serve)
   }
 }
 
@@ -179,12 +172,17 @@ function handleInvalidInput(server: Server): void {
 }
 
 /** Gives the connections of routers to the control channel, and all others to HTTP, by the protocol of the handshake. */
-function divideByProtocol(server: https.Server, controlListener: ControlListener, clients: Clients): void {
+function divideByProtocol(
+  server: https.Server,
+  listener: ListenerConfig,
+  controlListener: ControlListener,
+  clients: Clients,
+): void {
   const serveHttp = server.listeners('secureConnection') as ((this: https.Server, socket: TLSSocket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', (socket) => {
     if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket)
-    watch(socket, clients)
+    watch(socket, listener, clients)
     for (const serve of serveHttp) serve.call(server, socket)
   })
 }
@@ -225,7 +223,9 @@ function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()))
 }
 
-function watch(socket: Socket, { slowReaders, openConnections }: Clients): void {
-  slowReaders.watch(socket)
-  openConnections.watch(socket)
+function watch(socket: Socket, listener: ListenerConfig, { slowReaders, openConnections }: Clients): void {
+  const connection = getConnection(socket)
+  connection.listener = listener
+  slowReaders.watch(connection)
+  openConnections.watch(connection)
 }

@@ -1,20 +1,13 @@
 // Serves the requests of one connection one after the other. A client may send hundreds before it reads a response: if they
 // were all served at once, the requests of other clients would wait behind them.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-
-/** The response to the request of a connection that came last. */
-const LATEST = Symbol('latest response in order')
-
-interface Connection extends Socket {
-  [LATEST]?: ServerResponse
-}
+import { getConnection } from '../requests/http-connection.ts'
 
 /** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed, or ends. */
 export function serveInOrder(request: IncomingMessage, response: ServerResponse, serve: RequestListener): void {
-  const socket: Connection = request.socket
-  const previous = socket[LATEST]
-  socket[LATEST] = response
+  const connection = getConnection(request.socket)
+  const previous = connection.latestResponse
+  connection.latestResponse = response
   if (!previous || previous.closed) {
     serve(request, response)
     return
@@ -22,7 +15,7 @@ export function serveInOrder(request: IncomingMessage, response: ServerResponse,
   previous.once('close', () => {
     // In another turn of the event loop, so that other connections are served in between.
     setImmediate(() => {
-      if (socket.writable) serve(request, response)
+      if (connection.socket.writable) serve(request, response)
     })
   })
 }

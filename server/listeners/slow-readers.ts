@@ -1,7 +1,7 @@
 // Cuts connections whose clients do not read, because unsent responses would fill the memory.
 import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Log } from '../../src/foundation/log.ts'
+import { getConnection, type HttpConnection } from '../requests/http-connection.ts'
 
 export interface UnsentLimits {
   /** How long a client may take nothing of what waits for it. */
@@ -18,32 +18,14 @@ const CHECK_MS = 1_000
 // How much of the bound on all connections is left after some were cut: so much that the next request does not cut again.
 const KEPT_SHARE = 0.75
 
-interface Connection {
-  readonly socket: Socket
-  /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */
-  heldBytes: number
-  /** How many bytes the operating system had taken when the connection was last looked at. */
-  takenBytes: number
-  /** When it last took something, or had nothing to take. */
-  lastProgressMs: number
-}
-
-const watchers = new WeakMap<Socket, SlowReaders>()
-
 /** Counted for each request under way, about what it costs: clients may send many before they read the first response. */
 const REQUEST_BYTES = 16 * 1024
-
-/** Counts a response body against the limits of its connection, as `SlowReaders.hold` does. */
-export function holdBody(socket: Socket, bytes: number): { release(): void } | undefined {
-  const watcher = watchers.get(socket)
-  return watcher ? watcher.hold(socket, bytes) : { release() {} }
-}
 
 export class SlowReaders {
   readonly #limits: UnsentLimits
   readonly #log: Log
   readonly #now: () => number
-  readonly #connections = new Map<Socket, Connection>()
+  readonly #connections = new Set<HttpConnection>()
   /** Of all connections; what their sockets have buffered is as it was when they were last looked at. */
   #heldBytes = 0
   #bufferedBytes = 0
@@ -58,9 +40,9 @@ export class SlowReaders {
     this.#limits = limits
     this.#log = log
     this.#now = now
-    const release = (socket: Socket) => this.#release(socket, REQUEST_BYTES)
+    const release = (connection: HttpConnection) => this.#release(connection, REQUEST_BYTES)
     this.#releaseRequest = function () {
-      release(this.req.socket)
+      release(getConnection(this.req.socket))
     }
   }
 
@@ -77,17 +59,18 @@ export class SlowReaders {
   }
 
   /** Watches a connection until it closes. */
-  watch(socket: Socket): void {
-    watchers.set(socket, this)
-    this.#connections.set(socket, { socket, heldBytes: 0, takenBytes: 0, lastProgressMs: this.#now() })
-    socket.once('close', () => this.#unwatch(socket))
+  watch(connection: HttpConnection): void {
+    connection.unsent = this
+    connection.lastProgressMs = this.#now()
+    this.#connections.add(connection)
+    connection.socket.once('close', () => this.#unwatch(connection))
   }
 
   /** Cuts the connections that take nothing, and if too much waits for all of them, those that have not taken any for longest. */
   check(): void {
     const nowMs = this.#now()
-    const stalled: Connection[] = []
-    for (const connection of this.#connections.values()) {
+    const stalled: HttpConnection[] = []
+    for (const connection of this.#connections) {
       noteProgress(connection, nowMs)
       if (nowMs - connection.lastProgressMs > this.#limits.stallMs) stalled.push(connection)
     }
@@ -101,7 +84,7 @@ export class SlowReaders {
    * @returns false if the connection was cut instead, because the limits leave no room
    */
   holdRequest(response: ServerResponse): boolean {
-    const isHeld = this.#hold(response.req.socket, REQUEST_BYTES)
+    const isHeld = this.#hold(getConnection(response.req.socket), REQUEST_BYTES)
     // Not `once`: it is emitted once, and to remove the listener costs more than all else that is done here.
     if (isHeld) response.on('close', this.#releaseRequest)
     return isHeld
@@ -111,13 +94,12 @@ export class SlowReaders {
    * Counts bytes that stay in memory against the limits of a connection until `release` is called.
    * @returns undefined if the connection was cut instead, because the limits leave no room
    */
-  hold(socket: Socket, bytes: number): { release(): void } | undefined {
-    return this.#hold(socket, bytes) ? { release: () => this.#release(socket, bytes) } : undefined
+  hold(connection: HttpConnection, bytes: number): { release(): void } | undefined {
+    return this.#hold(connection, bytes) ? { release: () => this.#release(connection, bytes) } : undefined
   }
 
-  #hold(socket: Socket, bytes: number): boolean {
-    const connection = this.#connections.get(socket)
-    if (!connection) return false
+  #hold(connection: HttpConnection, bytes: number): boolean {
+    if (!this.#connections.has(connection)) return false
     if (unsentBytes(connection) > this.#limits.maxBytesPerConnection) {
       this.#cut([connection], 'more was asked for while too much waits')
       return false
@@ -126,12 +108,11 @@ export class SlowReaders {
     this.#heldBytes += bytes
     if (this.#heldBytes + this.#bufferedBytes <= this.#limits.maxBytes) return true
     this.#cutSlowest()
-    return this.#connections.has(socket)
+    return this.#connections.has(connection)
   }
 
-  #release(socket: Socket, bytes: number): void {
-    const connection = this.#connections.get(socket)
-    if (!connection) return
+  #release(connection: HttpConnection, bytes: number): void {
+    if (!this.#connections.has(connection)) return
     connection.heldBytes -= bytes
     this.#heldBytes -= bytes
   }
@@ -141,14 +122,14 @@ export class SlowReaders {
    * most waits. Whether a connection has taken something since the last check is not known: all such are equals.
    */
   #cutSlowest(): void {
-    const waiting = [...this.#connections.values()].filter((connection) => unsentBytes(connection) > 0)
+    const waiting = [...this.#connections].filter((connection) => unsentBytes(connection) > 0)
     this.#bufferedBytes = waiting.reduce((sum, { socket }) => sum + socket.writableLength, 0)
     const allBytes = this.#heldBytes + this.#bufferedBytes
     if (allBytes <= this.#limits.maxBytes) return
-    const progressMs = ({ lastProgressMs }: Connection) => Math.min(lastProgressMs, this.#checkedMs)
+    const progressMs = ({ lastProgressMs }: HttpConnection) => Math.min(lastProgressMs, this.#checkedMs)
     waiting.sort((a, b) => progressMs(a) - progressMs(b) || unsentBytes(b) - unsentBytes(a))
     let excessBytes = allBytes - this.#limits.maxBytes * KEPT_SHARE
-    const slowest: Connection[] = []
+    const slowest: HttpConnection[] = []
     for (const connection of waiting) {
       if (excessBytes <= 0) break
       slowest.push(connection)
@@ -157,15 +138,15 @@ export class SlowReaders {
     this.#cut(slowest, 'too much waits for all connections together')
   }
 
-  #cut(connections: readonly Connection[], reason: string): void {
+  #cut(connections: readonly HttpConnection[], reason: string): void {
     if (connections.length === 0) return
     const reported = this.#unreported.get(reason) ?? { connections: 0, bytes: 0 }
     const bytes = connections.reduce((sum, connection) => sum + unsentBytes(connection), reported.bytes)
     this.#unreported.set(reason, { connections: reported.connections + connections.length, bytes })
-    for (const { socket } of connections) {
-      this.#bufferedBytes -= socket.writableLength
-      this.#unwatch(socket)
-      socket.destroy()
+    for (const connection of connections) {
+      this.#bufferedBytes -= connection.socket.writableLength
+      this.#unwatch(connection)
+      connection.socket.destroy()
     }
   }
 
@@ -175,18 +156,17 @@ export class SlowReaders {
     this.#unreported.clear()
   }
 
-  #unwatch(socket: Socket): void {
-    this.#heldBytes -= this.#connections.get(socket)?.heldBytes ?? 0
-    this.#connections.delete(socket)
+  #unwatch(connection: HttpConnection): void {
+    if (this.#connections.delete(connection)) this.#heldBytes -= connection.heldBytes
   }
 }
 
-function unsentBytes({ socket, heldBytes }: Connection): number {
+function unsentBytes({ socket, heldBytes }: HttpConnection): number {
   return heldBytes + socket.writableLength
 }
 
 /** Whatever was written and is not buffered any more was taken by the operating system, which has it only if the client reads. */
-function noteProgress(connection: Connection, nowMs: number): void {
+function noteProgress(connection: HttpConnection, nowMs: number): void {
   const { socket, takenBytes } = connection
   connection.takenBytes = socket.bytesWritten - socket.writableLength
   if (socket.writableLength === 0 || connection.takenBytes !== takenBytes) connection.lastProgressMs = nowMs

@@ -6,6 +6,7 @@ import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SlowReaders } from '../../server/listeners/slow-readers.ts'
 import { defineOperation } from '../../server/operations/operation.ts'
+import { getConnection } from '../../server/requests/http-connection.ts'
 import { document, rawResponse } from '../../server/responses/responses.ts'
 import { type Log, silentLog } from '../../src/foundation/log.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
@@ -192,10 +193,10 @@ describe('a bound on what waits for all connections', () => {
 
   function connect(): FakeSocket {
     const socket = new FakeSocket()
-    readers.watch(socket as unknown as Socket)
+    readers.watch(getConnection(socket as unknown as Socket))
     return socket
   }
-  const hold = (socket: FakeSocket, bytes: number) => readers.hold(socket as unknown as Socket, bytes)
+  const hold = (socket: FakeSocket, bytes: number) => readers.hold(getConnection(socket as unknown as Socket), bytes)
 
   it('does not cut a client that reads all the time for the many that came later and read nothing', () => {
     const busy = connect()

@@ -1,0 +1,60 @@
+// A connection of an HTTP client: one object for all that the server notes of it.
+import type { X509Certificate } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ListenerConfig } from '../../src/settings/config.ts'
+
+/** Limits what waits for clients, see `listeners/slow-readers.ts`. */
+interface UnsentBytes {
+  /**
+   * Counts bytes that stay in memory against the limits of a connection until `release` is called.
+   * @returns undefined if the connection was cut instead, because the limits leave no room
+   */
+  hold(connection: HttpConnection, bytes: number): Hold | undefined
+}
+
+interface Hold {
+  release(): void
+}
+
+export class HttpConnection {
+  readonly socket: Socket
+  /** The listener that accepted it; undefined for requests within the process. */
+  listener: ListenerConfig | undefined
+  /** The response to the request that came last. */
+  latestResponse: ServerResponse | undefined
+  /** The response to the request that is run, or was run last. */
+  runningResponse: ServerResponse | undefined
+  /** What was taken from the socket, which does not have it any more. */
+  takenCertificates: readonly X509Certificate[] | undefined
+  unsent: UnsentBytes | undefined
+  /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */
+  heldBytes = 0
+  /** How many bytes the operating system had taken when the connection was last looked at. */
+  takenBytes = 0
+  /** When it last took something, or had nothing to take. */
+  lastProgressMs = 0
+
+  constructor(socket: Socket) {
+    this.socket = socket
+  }
+
+  /** Counts a response body against the limits, as `UnsentBytes.hold` does. */
+  holdBody(bytes: number): Hold | undefined {
+    return this.unsent ? this.unsent.hold(this, bytes) : { release() {} }
+  }
+}
+
+// A property of the socket, because an entry of a WeakMap burdens the garbage collector.
+const CONNECTION = Symbol('HTTP connection')
+
+interface HttpSocket extends Duplex {
+  [CONNECTION]?: HttpConnection
+}
+
+/** The connection of a socket, made at the first call. */
+export function getConnection(socket: HttpSocket): HttpConnection {
+  socket[CONNECTION] ??= new HttpConnection(socket as Socket)
+  return socket[CONNECTION]
+}
