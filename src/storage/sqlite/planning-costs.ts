@@ -1,4 +1,4 @@
-// What SQLite takes to test and to find records, as measured: lists are planned by it.
+// The costs of tests and searches in SQLite, as measured: lists are planned by them.
 import type { PlanningCosts } from '../sql-dialect.ts'
 
 export const sqlitePlanningCosts: PlanningCosts = {
