@@ -1,11 +1,9 @@
 // Decides which root certificate of a controller to pin: one from a file, one with an expected fingerprint, the one of a
 // profile, or one that the user confirms.
-import { readFileSync } from 'node:fs'
 import { Profiles } from '../client/profiles.ts'
-import { fetchRoots, listRoots, type RootCertificate, rootFromPem } from '../client/trust.ts'
+import { fetchRoots, listRoots, type RootCertificate, readRootFile } from '../client/trust.ts'
 import { describeChangedRoot } from '../failures/changed-root.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
-import { describeFileError } from '../foundation/file-errors.ts'
 import { canPrompt, confirm } from '../terminal/prompts.ts'
 
 export interface TrustFlags {
@@ -26,7 +24,7 @@ export async function resolveTrustedRoot(
   expected: string | undefined,
   notice: (text: string) => void,
 ): Promise<RootCertificate> {
-  if (flags['ca-file'] !== undefined) return readRootFile(flags['ca-file'])
+  if (flags['ca-file'] !== undefined) return readRootFile(flags['ca-file'], 'ca-file')
   const offeredRoots = await fetchRoots(url)
   const [offeredRoot] = offeredRoots
   if (!offeredRoot) {
@@ -68,20 +66,6 @@ function findExpectedRoot(url: string, offeredRoots: readonly RootCertificate[],
   throw new CommandError(EXIT.failed, 'UNTRUSTED', message, {
     hint: 'compare it with the fingerprint that "controller serve" prints',
   })
-}
-
-function readRootFile(file: string): RootCertificate {
-  const root = rootFromPem(readCaFile(file))
-  if (!root) throw makeUsageError(`${file} does not contain a root certificate`, { field: 'ca-file' })
-  return root
-}
-
-function readCaFile(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    throw makeUsageError(`${file} cannot be read: ${describeFileError(error, file)}`, { field: 'ca-file' })
-  }
 }
 
 /** The fingerprints that profiles pin for this URL. */

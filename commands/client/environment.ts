@@ -1,11 +1,9 @@
 // The controller and the credential that environment variables name, for machines without profiles.
-import { readFileSync } from 'node:fs'
 import { CommandError, makeUsageError } from '../foundation/exit-codes.ts'
-import { describeFileError } from '../foundation/file-errors.ts'
 import { normalizeUrl } from './controller-url.ts'
 import { readIdentityFile } from './identity-files.ts'
 import type { Profile, Profiles } from './profiles.ts'
-import { rootFromPem } from './trust.ts'
+import { readRootFile, rootFromPem } from './trust.ts'
 
 type Variable = `CONTROLLER_${'PROFILE' | 'URL' | 'TOKEN' | 'IDENTITY_FILE' | 'ROOT_FILE'}`
 
@@ -50,8 +48,8 @@ export function readEnvironment(env: NodeJS.ProcessEnv, flagUrl: string | undefi
   }
   const rootPem =
     rootPath === undefined
-      ? (findOwnRoot(file?.authoritiesPem) ?? findPinnedRoot(url, profiles))
-      : naming('CONTROLLER_ROOT_FILE', () => readRootFile(rootPath))
+      ? (rootFromPem(file?.authoritiesPem ?? '')?.pem ?? findPinnedRoot(url, profiles))
+      : naming('CONTROLLER_ROOT_FILE', () => readRootFile(rootPath).pem)
   if (rootPem === undefined) {
     throw makeUsageError(`CONTROLLER_ROOT_FILE is not set, so the root certificate of ${url} is not known`, {
       hint: 'CONTROLLER_ROOT_FILE=FILE, with the root certificate as PEM',
@@ -76,22 +74,6 @@ function naming<T>(name: Variable, use: () => T): T {
 
 function assertAlone(name: Variable, value: string | undefined, other: Variable): void {
   if (value !== undefined) throw makeUsageError(`${name} and ${other} are both set`, { hint: `unset ${name}` })
-}
-
-function readRootFile(path: string): string {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    throw makeUsageError(`${path} cannot be read: ${describeFileError(error, path)}`)
-  }
-  const root = rootFromPem(text)
-  if (!root) throw makeUsageError(`${path} does not contain a root certificate`)
-  return root.pem
-}
-
-function findOwnRoot(authoritiesPem: string | undefined): string | undefined {
-  return authoritiesPem === undefined ? undefined : rootFromPem(authoritiesPem)?.pem
 }
 
 function findPinnedRoot(url: string, profiles: Profiles): string | undefined {

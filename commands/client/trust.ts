@@ -1,11 +1,14 @@
 // Fetches the root certificate of a controller, so that it can be compared and pinned.
 import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { computeFingerprint256, toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
 import { DerError } from '../../src/pki/der.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { decodeCertificates } from '../../src/pki/pkcs7.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
+import { describeFileError } from '../foundation/file-errors.ts'
 
 export interface RootCertificate {
   /** With other roots of the same controller behind it, if it replaces its root. */
@@ -70,6 +73,24 @@ export function rootFromPem(text: string): RootCertificate | undefined {
   const roots = listRoots(text)
   const [root] = roots
   return root && { pem: roots.map(({ pem }) => pem).join(''), fingerprint: root.fingerprint }
+}
+
+/**
+ * The root certificates of a PEM file.
+ * @param field the flag that names the file, for errors
+ * @throws CommandError with exit code 2 if it cannot be read, or contains none
+ */
+export function readRootFile(file: string, field?: string): RootCertificate {
+  const more = field === undefined ? {} : { field }
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw makeUsageError(`${file} cannot be read: ${describeFileError(error, file)}`, more)
+  }
+  const root = rootFromPem(text)
+  if (!root) throw makeUsageError(`${file} does not contain a root certificate`, more)
+  return root
 }
 
 function toRootCertificate(root: X509Certificate): RootCertificate {
