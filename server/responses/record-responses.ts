@@ -23,8 +23,8 @@ import type { Call } from '../operations/operation.ts'
 import { JSON_FORMS } from '../requests/dialects.ts'
 import { listParameters } from '../requests/query.ts'
 import { getListSource } from './list-source.ts'
-import { streamList } from './list-stream.ts'
-import { dataResponse, listResponse, type Response } from './responses.ts'
+import { respondWithListing } from './lists.ts'
+import { dataResponse, type Response } from './responses.ts'
 import { respondWithRowList } from './row-lists.ts'
 
 /** How an operation shows records to its caller, where that differs from what the resource says. */
@@ -80,42 +80,26 @@ export async function respondWithList(
   restrictions: readonly Restriction[],
   options: ShowOptions = {},
 ): Promise<Response> {
-  const plan = planList(listParameters(call.query))
+  const { controller, context } = call
   const source = getListSource(call.operation, resource)
   const { returns } = call.operation
   const only = returns.kind === 'list' ? returns.only : undefined
   const own = await options.presentation?.(call, true)
   const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect] }
-  const respond = plan.limit === 'none' ? streamAll : respondWithPage
-  return respond(call, { resource, plan, restrictions, source }, presentation)
-}
-
-async function streamAll(
-  { controller, context }: Call,
-  recordList: CompleteRecordList,
-  presentation: Presentation | undefined,
-): Promise<Response> {
-  const { resource, plan, source } = recordList
-  const rows = await queryRows(controller.store, context, recordList)
-  const render = (batch: readonly AnyRow[]) => renderRows(controller.records, context, resource, batch, presentation)
-  const { filterableFields } = source
-  return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
-}
-
-async function respondWithPage(
-  { controller, context }: Call,
-  recordList: CompleteRecordList,
-  presentation: Presentation | undefined,
-): Promise<Response> {
-  const { page, records } = await fetchPage(controller, context, recordList)
-  const rendered = await renderList(controller.records, context, recordList.resource, records, presentation)
-  return listResponse(rendered, page, recordList.source.filterableFields)
+  return respondWithListing<CachedRecord, AnyRow>(call, planList(listParameters(call.query)), {
+    filterableFields: source.filterableFields,
+    fetchPage: (plan) => fetchPage(controller, context, { resource, plan, restrictions, source }),
+    render: (records) => renderList(controller.records, context, resource, records, presentation),
+    stream: {
+      query: (plan) => queryRows(controller.store, context, { resource, plan, restrictions, source }),
+      render: (rows) => renderRows(controller.records, context, resource, rows, presentation),
+    },
+  })
 }
 
 /** A page of records. */
-interface RecordPage {
-  readonly page: Window
-  readonly records: readonly CachedRecord[]
+interface RecordPage extends Window {
+  readonly items: readonly CachedRecord[]
 }
 
 /** Returns the records of a page, without a query if their ids are known, or the only one is cached by its name. */
@@ -129,14 +113,14 @@ async function fetchPage(
   const { cache } = controller.records
   const ids = listIds(plan, restrictions)
   if (ids) {
-    const records = await cache.findByIds(context, resource, ids)
-    return { page: { limit, offset, total: records.length }, records }
+    const items = await cache.findByIds(context, resource, ids)
+    return { items, limit, offset, total: items.length }
   }
   const lookup = restrictions.length === 0 ? findUniqueLookup(plan, source) : undefined
   const record = lookup?.symbol.column === 'name' ? cache.getByName(resource, lookup.value) : undefined
-  if (record) return { page: { limit, offset, total: 1 }, records: [record] }
-  const page = await list(controller.store, context, recordList)
-  return { page, records: await cache.findByKeys(context, resource, page.keys) }
+  if (record) return { items: [record], limit, offset, total: 1 }
+  const { keys, total } = await list(controller.store, context, recordList)
+  return { items: await cache.findByKeys(context, resource, keys), limit, offset, total }
 }
 
 /** A page of the records with these ids, in the order of the ids unless the plan asks for another. */
@@ -151,8 +135,8 @@ export async function fetchPageOfIds(
   const { limit, offset } = plan
   const matchingIds = plan.predicate ? await filterMatchingIds(controller, context, recordList, ids) : ids
   const pageIds = matchingIds.slice(offset, limit === 'none' ? undefined : offset + limit)
-  const records = await controller.records.cache.findByIds(context, resource, pageIds)
-  return { page: { limit, offset, total: matchingIds.length }, records }
+  const items = await controller.records.cache.findByIds(context, resource, pageIds)
+  return { items, limit, offset, total: matchingIds.length }
 }
 
 /** Filters ids to those whose records match the plan's predicate, in their order. */
@@ -163,8 +147,8 @@ async function filterMatchingIds(
   ids: readonly string[],
 ): Promise<string[]> {
   const plan = { ...recordList.plan, limit: 'none', offset: 0 } as const
-  const { records } = await fetchPage(controller, context, { ...recordList, plan, restrictions: [{ ids }] })
-  const matchingIds = new Set(records.map(({ id }) => id))
+  const { items } = await fetchPage(controller, context, { ...recordList, plan, restrictions: [{ ids }] })
+  const matchingIds = new Set(items.map(({ id }) => id))
   return ids.filter((id) => matchingIds.has(id))
 }
 

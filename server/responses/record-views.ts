@@ -22,8 +22,9 @@ import { findReferences } from '../../src/storage/records/references.ts'
 import { renderComputedFields } from '../../src/storage/records/render-records.ts'
 import type { Call } from '../operations/operation.ts'
 import { listParameters } from '../requests/query.ts'
+import { respondWithListing } from './lists.ts'
 import { requireRow } from './record-responses.ts'
-import { dataResponse, listResponse, type Response } from './responses.ts'
+import { dataResponse, type Response } from './responses.ts'
 import { respondWithRowList } from './row-lists.ts'
 
 /** Shows one record inside of another: `{_links, entity, id, name}`. A record that was deleted has the name `<deleted>`. */
@@ -155,16 +156,18 @@ function withSymbols(source: FilterSource, others: FilterSource['symbols'] | und
 }
 
 /** Returns the response that lists what memory holds, by the parameters of the call. */
-export async function respondWithMemoryList<Item>(
+export function respondWithMemoryList<Item>(
   call: Call,
   compiled: CompiledView<Item>,
   items: readonly Item[],
 ): Promise<Response> {
   const { controller, context } = call
-  const plan = planList(listParameters(call.query) as ListParameters)
   const { source, view } = compiled
-  const page = await listFromMemory(controller.store, context, { source, plan, items, toRow: view.toRow })
-  return listResponse(await compiled.render(controller, context, page.items), page, source.filterableFields)
+  return respondWithListing(call, planList(listParameters(call.query) as ListParameters), {
+    filterableFields: source.filterableFields,
+    fetchPage: (plan) => listFromMemory(controller.store, context, { source, plan, items, toRow: view.toRow }),
+    render: (listed) => compiled.render(controller, context, listed),
+  })
 }
 
 /** The item that a path names, or the error for one that does not exist. @throws NOT_FOUND */

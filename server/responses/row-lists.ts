@@ -6,8 +6,8 @@ import { type ListParameters, planList } from '../../src/storage/lists/list-plan
 import { list, queryRows, type Restriction } from '../../src/storage/lists/lists.ts'
 import type { Call } from '../operations/operation.ts'
 import { listParameters } from '../requests/query.ts'
-import { streamList } from './list-stream.ts'
-import { listResponse, type Response } from './responses.ts'
+import { respondWithListing } from './lists.ts'
+import type { Response } from './responses.ts'
 
 export interface RowList {
   readonly resource: AnyResource
@@ -19,20 +19,18 @@ export interface RowList {
 }
 
 /** Returns the response that lists records, by the parameters of the call. */
-export async function respondWithRowList(
-  { controller, context, query }: Call,
-  { resource, source, restrictions, render }: RowList,
-): Promise<Response> {
-  const plan = planList(listParameters(query) as ListParameters)
-  const recordList = { resource, plan, restrictions, source }
-  const { filterableFields } = source
-  if (plan.limit === 'none') {
-    const rows = await queryRows(controller.store, context, recordList)
-    return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
-  }
-  const page = await list(controller.store, context, recordList)
-  const unordered = await getRecordTable(resource).findByKeys(context.db, page.keys)
-  const byKey = new Map(unordered.map((row) => [row.n, row]))
-  const rows = page.keys.flatMap((key) => byKey.get(key) ?? [])
-  return listResponse(await render(rows), page, filterableFields)
+export function respondWithRowList(call: Call, { resource, source, restrictions, render }: RowList): Promise<Response> {
+  const { store } = call.controller
+  const { context } = call
+  return respondWithListing(call, planList(listParameters(call.query) as ListParameters), {
+    filterableFields: source.filterableFields,
+    render,
+    async fetchPage(plan) {
+      const { keys, ...window } = await list(store, context, { resource, plan, restrictions, source })
+      const rows = await getRecordTable(resource).findByKeys(context.db, keys)
+      const byKey = new Map(rows.map((row) => [row.n, row]))
+      return { ...window, items: keys.flatMap((key) => byKey.get(key) ?? []) }
+    },
+    stream: { query: (plan) => queryRows(store, context, { resource, plan, restrictions, source }), render },
+  })
 }

@@ -27,7 +27,7 @@ const listed = async (parameters: ListParameters, defaultLimit?: number | 'none'
 describe('a list of the attributes in use', () => {
   it('has each of them once, in the order of their bytes', async () => {
     expect(await listed({})).toEqual({
-      values: ['Zürich', 'abroad', 'lab-1', 'lab-2', 'staff'],
+      items: ['Zürich', 'abroad', 'lab-1', 'lab-2', 'staff'],
       total: 5,
       limit: 10,
       offset: 0,
@@ -51,7 +51,7 @@ describe('a list of the attributes in use', () => {
   ])('returns what %j selects', async (parameters, values, total) => {
     const page = await listed(parameters)
 
-    expect(page).toMatchObject({ values, total })
+    expect(page).toMatchObject({ items: values, total })
   })
 
   it.each([
@@ -74,8 +74,8 @@ describe('a list of the attributes in use', () => {
     const forward = await listed({ filter: 'id contains "many"' }, 'none')
     const backward = await listed({ filter: 'id contains "many" sort by id desc' }, 'none')
 
-    expect(forward).toEqual({ values: many, total: 2_500, limit: 'none', offset: 0 })
-    expect(backward.values).toEqual(many.toReversed())
+    expect(forward).toEqual({ items: many, total: 2_500, limit: 'none', offset: 0 })
+    expect(backward.items).toEqual(many.toReversed())
     await world.controller.entities.remove(world.system, identities, id)
   })
 
@@ -91,7 +91,7 @@ describe('a list of the attributes in use', () => {
     await world.controller.entities.remove(world.system, identities, id)
 
     expect(before.total).toBe(1)
-    expect(await listed({ filter: 'id = "fleeting"' })).toMatchObject({ values: [], total: 0 })
+    expect(await listed({ filter: 'id = "fleeting"' })).toMatchObject({ items: [], total: 0 })
     expect((await listed({})).total).toBe(5)
   })
 })

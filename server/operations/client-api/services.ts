@@ -63,9 +63,9 @@ async function listServiceRouters(call: Call): Promise<Response> {
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
   const ids = controller.routers.usable.listIds(viewer.identity, id)
-  const { page, records } = await fetchPageOfIds(controller, context, { resource: edgeRouters, plan, source }, ids)
+  const { items, ...page } = await fetchPageOfIds(controller, context, { resource: edgeRouters, plan, source }, ids)
   const form = JSON_FORMS[dialect]
-  const texts = await renderRecords(controller.records, context, edgeRouters, records, { only: ROUTER_MEMBERS, form })
+  const texts = await renderRecords(controller.records, context, edgeRouters, items, { only: ROUTER_MEMBERS, form })
   return listUnder('edgeRouters', texts, page, source.filterableFields, form)
 }
 

@@ -16,8 +16,8 @@ import {
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
 import { listParameters, listQuery } from '../../requests/query.ts'
-import { streamList } from '../../responses/list-stream.ts'
-import { dataResponse, listResponse } from '../../responses/responses.ts'
+import { respondWithListing } from '../../responses/lists.ts'
+import { dataResponse } from '../../responses/responses.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 
 const COMMON = {
@@ -54,16 +54,16 @@ export const auditOperations: readonly AnyOperation[] = [
     summary: 'Lists who changed what, when and from where, the newest first.',
     query: listQuery,
     returns: { kind: 'data', schema: { type: 'array', items: recordSchema } },
-    async run({ controller, context, query }) {
-      const plan = planList(listParameters(query))
-      const { filterableFields } = auditSource
-      if (plan.limit === 'none') {
-        const rows = await queryAuditRows(controller.store, context, plan)
-        const render = (batch: readonly ChainedRecord[]) => batch.map(toAuditJson)
-        return streamList(controller.store, context, { rows, render, offset: plan.offset, filterableFields })
-      }
-      const { rows, ...window } = await listAuditRecords(controller.store, context, plan)
-      return listResponse(rows.map(toAuditJson), window, filterableFields)
+    run(call) {
+      const { context } = call
+      const { store } = call.controller
+      const render = (records: readonly ChainedRecord[]) => records.map(toAuditJson)
+      return respondWithListing(call, planList(listParameters(call.query)), {
+        filterableFields: auditSource.filterableFields,
+        fetchPage: (plan) => listAuditRecords(store, context, plan),
+        render,
+        stream: { query: (plan) => queryAuditRows(store, context, plan), render },
+      })
     },
   }),
   defineOperation({

@@ -7,7 +7,7 @@ import { services } from '../../../src/definitions/resources/services.ts'
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { listValues, valueSource } from '../../../src/storage/lists/value-lists.ts'
 import { listParameters, listQuery } from '../../requests/query.ts'
-import { listResponse } from '../../responses/responses.ts'
+import { respondWithListing } from '../../responses/lists.ts'
 import { type AnyOperation, defineOperation } from '../operation.ts'
 import { toPascalCase } from '../resource-operations.ts'
 
@@ -26,15 +26,12 @@ export const roleAttributeOperations: readonly AnyOperation[] = attributed.map((
     access: { permission: `${resource.name}.read`, grantedTo: 'administrator' },
     query: listQuery,
     returns: { kind: 'data', schema: { type: 'array', items: attribute } },
-    async run({ controller, context, query }) {
-      // Without a limit, all of them are listed, as clients expect.
-      const plan = planList(listParameters(query), 'none')
-      const { values, ...window } = await listValues(controller.store, context, resource, 'roleAttributes', plan)
-      return listResponse(
-        values.map((value) => JSON.stringify(value)),
-        window,
-        valueSource.filterableFields,
-      )
-    },
+    // Without a limit, all of them are listed, as clients expect.
+    run: (call) =>
+      respondWithListing(call, planList(listParameters(call.query), 'none'), {
+        filterableFields: valueSource.filterableFields,
+        fetchPage: (plan) => listValues(call.controller.store, call.context, resource, 'roleAttributes', plan),
+        render: (values) => values.map((value) => JSON.stringify(value)),
+      }),
   }),
 )

@@ -96,7 +96,7 @@ function isJsonObject(column: Stored): boolean {
 type Reading = Pick<Context, 'db' | 'caller'>
 
 export interface AuditPage extends Window {
-  readonly rows: readonly ChainedRecord[]
+  readonly items: readonly ChainedRecord[]
 }
 
 /** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
@@ -108,7 +108,7 @@ export async function listAuditRecords(store: Store, context: Reading, plan: Lis
     .where(isOneOf(context.db, 'n', keys))
     .execute()
   const byKey = new Map(rows.map((row) => [row.n, row]))
-  return { ...window, rows: keys.flatMap((n) => byKey.get(n) ?? []) }
+  return { ...window, items: keys.flatMap((n) => byKey.get(n) ?? []) }
 }
 
 /** All records that match a plan, for a stream. */

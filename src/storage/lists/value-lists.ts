@@ -25,7 +25,7 @@ export const valueSource: FilterSource = toFilterSource({
 })
 
 export interface ValuePage extends Window {
-  readonly values: readonly string[]
+  readonly items: readonly string[]
 }
 
 // How many values are read at a time; the event loop gets a turn in between.
@@ -75,7 +75,7 @@ export async function listValues(
   const isWhole = offset === 0 && (limit === 'none' || values.length < limit)
   const count = sqlText<{ n: number }>`select count(*) as n from ${matching()}`
   const total = isWhole ? values.length : await store.count({ compile: () => compileSql(db, count) }, [table], reader)
-  return { values, total, limit, offset }
+  return { items: values, total, limit, offset }
 }
 
 /** The only value that can pass, if the predicate is an equality. */
