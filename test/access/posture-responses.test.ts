@@ -63,8 +63,8 @@ async function guard(check: object) {
         .execute()
       return rows.length
     },
-    passMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, apiSessionId)),
-    removeMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.resetTotp(tx, identityId)),
+    passMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.totp.complete(tx, apiSessionId)),
+    removeMfa: () => world.system.write((tx) => world.controller.auth.apiSessions.totp.reset(tx, identityId)),
   }
 }
 
@@ -578,7 +578,7 @@ describe('after a start', () => {
     await small.servicePolicy('Dial', ['#staff'], ['#web'], { postureCheckRoles: [`@${check}`] })
     const { id } = await small.person('one', ['staff'])
     const { apiSessionId, token } = await first.signInAgain(id)
-    await first.system.write((tx) => first.controller.auth.apiSessions.completeTotp(tx, apiSessionId))
+    await first.system.write((tx) => first.controller.auth.apiSessions.totp.complete(tx, apiSessionId))
     expect((await small.dial({ token }, service)).status).toBe(201)
     await first.stop()
     world.clock.advance(MINUTE)

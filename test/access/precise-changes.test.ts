@@ -254,9 +254,9 @@ class RandomNetwork {
       case 'wake':
         return this.#report(step.who, { typeId: 'ENDPOINT_STATE', woken: true })
       case 'pass MFA':
-        return system.write((tx) => apiSessions.completeTotp(tx, this.#client(step.who).apiSessionId))
+        return system.write((tx) => apiSessions.totp.complete(tx, this.#client(step.who).apiSessionId))
       case 'remove MFA':
-        return system.write((tx) => apiSessions.resetTotp(tx, this.#client(step.who).identityId))
+        return system.write((tx) => apiSessions.totp.reset(tx, this.#client(step.who).identityId))
       case 'let time pass':
         clock.advance(step.seconds * 1_000)
         if (step.isSwept) await controller.posture.deadlines.revokeExpired(controller.contexts)

@@ -416,9 +416,9 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     } else if (kind === 'wake') {
       await send({ typeId: 'ENDPOINT_STATE', woken: true })
     } else if (kind === 'mfa') {
-      await world.system.write((tx) => apiSessions.completeTotp(tx, id))
+      await world.system.write((tx) => apiSessions.totp.complete(tx, id))
     } else if (kind === 'no mfa') {
-      await world.system.write((tx) => apiSessions.resetTotp(tx, identityId))
+      await world.system.write((tx) => apiSessions.totp.reset(tx, identityId))
     }
   }
 

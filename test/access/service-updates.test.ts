@@ -46,7 +46,7 @@ const demandMfa = async (more: object = {}) =>
 /** Completes MFA in the API session of a person, without a code. */
 async function passMfa({ token }: Person) {
   const { id } = (await network.ask({ token }, 'GET', '/current-api-session')).body.data
-  await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
+  await world.system.write((tx) => world.controller.auth.apiSessions.totp.complete(tx, id))
 }
 
 describe('the time moves after a list of services that was served between two changes', () => {

@@ -38,7 +38,7 @@ const own = async (token: string, at = world) =>
 const isFull = async (token: string) =>
   (await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, token })).status === 200
 
-const completeTotp = (id: string) => world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
+const completeTotp = (id: string) => world.system.write((tx) => world.controller.auth.apiSessions.totp.complete(tx, id))
 
 describe('a sign-in', () => {
   it('is partial if the identity has verified its second factor', async () => {
@@ -74,7 +74,7 @@ describe('a session that passes a code', () => {
     const passedAt = world.clock.now()
 
     expect(world.controller.auth.apiSessions.get(id)?.mfaPassedAt).toBeNull()
-    await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
+    await world.system.write((tx) => world.controller.auth.apiSessions.totp.complete(tx, id))
 
     expect(world.controller.auth.apiSessions.get(id)).toMatchObject({ isTotpComplete: true, mfaPassedAt: passedAt })
     expect(await own(token, world)).toMatchObject({ isMfaRequired: true, isMfaComplete: true, authQueries: [] })
@@ -102,9 +102,9 @@ describe('a session that passes a code', () => {
     const person = await people.person()
     await enroll(person.id, true, world)
     const { id } = (await people.signIn(person)).body.data
-    await world.system.write((tx) => world.controller.auth.apiSessions.completeTotp(tx, id))
+    await world.system.write((tx) => world.controller.auth.apiSessions.totp.complete(tx, id))
 
-    await world.system.write((tx) => world.controller.auth.apiSessions.resetTotp(tx, person.id))
+    await world.system.write((tx) => world.controller.auth.apiSessions.totp.reset(tx, person.id))
 
     const initial = { owesTotp: false, isTotpComplete: false, mfaPassedAt: null }
     expect(world.controller.auth.apiSessions.get(id)).toMatchObject(initial)
@@ -124,7 +124,7 @@ describe('a session that passes a code', () => {
       await entities.update(tx, apiSessions, await get(tx, apiSessions, complete.id), { mfaPassedAt: null })
     })
 
-    await world.system.write((tx) => auth.apiSessions.resetTotp(tx, person.id))
+    await world.system.write((tx) => auth.apiSessions.totp.reset(tx, person.id))
 
     expect(auth.apiSessions.get(complete.id)).toMatchObject({ owesTotp: false, isTotpComplete: false })
     expect([await isFull(complete.token), await isFull(partial.token)]).toEqual([true, false])

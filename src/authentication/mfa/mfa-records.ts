@@ -71,5 +71,5 @@ export async function removeEnrollment(
 ): Promise<void> {
   await entities.removeInTransaction(tx, mfaEnrollments, id)
   // A later enrollment is another factor, which no session has passed.
-  await auth.apiSessions.resetTotp(tx, identityId)
+  await auth.apiSessions.totp.reset(tx, identityId)
 }

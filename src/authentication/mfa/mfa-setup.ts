@@ -46,7 +46,7 @@ export async function verifyMfa(parts: MfaParts, context: Context, owner: MfaOwn
       const verified = { isVerified: true, apiSessionId: null, knownSources: [getSource(tx)] }
       await entities.update(tx, mfaEnrollments, enrollment, { ...use, ...verified })
       await completeSession(parts, tx, owner)
-      await auth.apiSessions.requireTotp(tx, owner.identityId)
+      await auth.apiSessions.totp.require(tx, owner.identityId)
     })
   } catch (error) {
     throw error instanceof WrongCodeError ? await refuseWrongCode(parts, context, error) : error

@@ -93,7 +93,7 @@ async function storeUse(
 
 /** Stores that a session has passed TOTP. An administrator that can sign in ends the bootstrap tokens. */
 export async function completeSession({ entities, auth }: MfaParts, tx: WriteContext, owner: MfaOwner): Promise<void> {
-  await auth.apiSessions.completeTotp(tx, owner.apiSessionId)
+  await auth.apiSessions.totp.complete(tx, owner.apiSessionId)
   const session = auth.apiSessions.get(owner.apiSessionId)
   if (!session?.identity.isAdmin) return
   const policy = auth.policies.get(session.identity.authPolicyId)

@@ -9,7 +9,7 @@ import { newId } from '../../foundation/ids.ts'
 import type { Change, Commit, SessionIdentity } from '../../storage/changes.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
-import { type EntityStore, get, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
+import { type EntityStore, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { DerivedRows } from '../../storage/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
@@ -24,6 +24,7 @@ import {
 import { SessionActivity } from './session-activity.ts'
 import { isAmong, listRevoked, type RevokedSessions, toSessionBasis } from './session-basis.ts'
 import { isSameIdentity, queryRevocations, readSessions, toTotpProgress } from './session-rows.ts'
+import { SessionTotp } from './session-totp.ts'
 
 /** The result of a sign-in. */
 export interface NewApiSession {
@@ -91,6 +92,8 @@ interface ApiSessionsParts {
 export class ApiSessions implements DerivedRows {
   readonly kind = 'derived rows'
   readonly name = 'API sessions'
+  /** The second factor of sessions. */
+  readonly totp: SessionTotp
   readonly #entities: EntityStore
   readonly #tokens: ApiSessionTokens
   readonly #clock: Clock
@@ -101,6 +104,7 @@ export class ApiSessions implements DerivedRows {
   readonly #activity = new SessionActivity()
 
   constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: ApiSessionsParts) {
+    this.totp = new SessionTotp(entities)
     this.#entities = entities
     this.#tokens = tokens
     this.#clock = clock
@@ -271,45 +275,6 @@ export class ApiSessions implements DerivedRows {
       .slice(0, Math.min(surplus, BATCH))
     const surplusIds = leastRecentlyUsed.map(({ id }) => id)
     await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
-  }
-
-  /** Stores that a session passed a TOTP code now. @throws NOT_FOUND if it has ended */
-  async completeTotp(tx: WriteContext, id: string): Promise<void> {
-    const passed = { owesTotp: true, isMfaComplete: true, mfaPassedAt: tx.clock.now() }
-    await this.#entities.update(tx, apiSessions, await get(tx, apiSessions, id), passed)
-  }
-
-  /** Makes the sessions of an identity owe TOTP that have not passed it, because another session has verified one. */
-  async requireTotp(tx: WriteContext, identityId: string): Promise<void> {
-    const rows = await tx.db
-      .selectFrom('api_sessions')
-      .select('id')
-      .where('identityId', '=', identityId)
-      .where('owesTotp', '=', 0)
-      .where('isMfaComplete', '=', 0)
-      .execute()
-    for (const { id } of rows) {
-      const session = await get(tx, apiSessions, id)
-      await this.#entities.update(tx, apiSessions, session, { owesTotp: true }, { audit: 'none' })
-    }
-  }
-
-  /**
-   * Makes the sessions of an identity that passed a code as if there had never been a factor, because it was removed: what the
-   * auth policy requires is owed again. A session that never passed one stays partial, because the removal proves nothing.
-   */
-  async resetTotp(tx: WriteContext, identityId: string): Promise<void> {
-    const rows = await tx.db
-      .selectFrom('api_sessions')
-      .select('id')
-      .where('identityId', '=', identityId)
-      .where((eb) => eb.or([eb('isMfaComplete', '=', 1), eb('mfaPassedAt', 'is not', null)]))
-      .execute()
-    for (const { id } of rows) {
-      const session = await get(tx, apiSessions, id)
-      const initial = { owesTotp: false, isMfaComplete: false, mfaPassedAt: null }
-      await this.#entities.update(tx, apiSessions, session, initial, { audit: 'none' })
-    }
   }
 
   /** Revokes the selected sessions. Returns how many. */
