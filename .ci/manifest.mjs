@@ -19,7 +19,7 @@ function write(name, text) {
   }
 }
 
-const { describeApi } = await import('../dist/server/openapi/api-description.js')
+const { describeApi } = await import('../dist/server/operations/api-description.js')
 write('dist/api.json', JSON.stringify(describeApi()))
 
 const plugin = new Plugin({

@@ -16,12 +16,12 @@ import {
 import { getDataPaths } from '../src/settings/data-directory.ts'
 import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
+import { BASE_PATHS } from './api/mount-points.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listeners/listen.ts'
-import { EventLoopDelay } from './listeners/load.ts'
 import { LogOutput } from './logging/log-output.ts'
+import { EventLoopDelay } from './monitoring/load.ts'
 import { openMetrics } from './monitoring/open-metrics.ts'
-import { BASE_PATHS } from './requests/mount-points.ts'
 import { startTimers } from './timers.ts'
 
 /** What clients call the APIs when they look for controllers. */

@@ -1,5 +1,5 @@
 // The frames of the control channel: 20 bytes of lengths, headers by number, and a body.
-import { GrowingBytes } from '../requests/growing-bytes.ts'
+import { GrowingBytes } from '../connections/growing-bytes.ts'
 
 /** Values by header id. Their order on the wire has no meaning, but it is kept. */
 export type MessageHeaders = ReadonlyMap<number, Buffer>

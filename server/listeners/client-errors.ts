@@ -3,9 +3,9 @@ import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type ControllerError, errors } from '../../src/foundation/errors.ts'
 import { newId } from '../../src/foundation/ids.ts'
-import { getConnection } from '../requests/http-connection.ts'
+import { CONTENT_HEADERS } from '../api/responses.ts'
+import { getConnection } from '../connections/http-connection.ts'
 import { renderErrorEnvelope } from '../responses/error-handler.ts'
-import { CONTENT_HEADERS } from '../responses/responses.ts'
 
 /** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
 export function handleClientError(error: Error & { code?: string }, socket: Duplex): void {

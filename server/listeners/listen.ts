@@ -8,13 +8,13 @@ import type { FastifyInstance } from 'fastify'
 import type { Controller } from '../../src/controller.ts'
 import type { Authority } from '../../src/pki/authority.ts'
 import { type Config, type ListenerConfig, splitAddress } from '../../src/settings/config.ts'
+import { Connections } from '../connections/connections.ts'
+import { getConnection } from '../connections/http-connection.ts'
+import { OpenConnections } from '../connections/open-connections.ts'
+import { serveInOrder } from '../connections/request-order.ts'
+import { SlowReaders } from '../connections/slow-readers.ts'
 import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
-import { getConnection } from '../requests/http-connection.ts'
 import { handleClientError, refuseTunnel } from './client-errors.ts'
-import { Connections } from './connections.ts'
-import { OpenConnections } from './open-connections.ts'
-import { serveInOrder } from './request-order.ts'
-import { SlowReaders } from './slow-readers.ts'
 
 export interface Listening {
   /** The addresses that are really bound: a port of 0 is the one the system chose. */

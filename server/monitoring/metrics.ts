@@ -6,7 +6,7 @@ import type { FastifyContextConfig } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Controller } from '../../src/controller.ts'
 import type { Log } from '../../src/foundation/log.ts'
-import type { Load } from '../listeners/load.ts'
+import type { Load } from './load.ts'
 import { listMeasurements, type Measurement } from './measurements.ts'
 
 const PREFIX = 'controller_'

@@ -1,6 +1,6 @@
 // Creates the metrics if a listener carries them: without one, nothing is counted and their library is not loaded.
 import type { Controller } from '../../src/controller.ts'
-import type { Load } from '../listeners/load.ts'
+import type { Load } from './load.ts'
 import type { Metrics } from './metrics.ts'
 
 export async function openMetrics(controller: Controller, load: Load): Promise<Metrics | undefined> {

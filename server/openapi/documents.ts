@@ -1,7 +1,7 @@
 // Documents that are the same for every caller: each stays in memory in one buffer, and is compressed once.
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { document, type Response } from '../responses/responses.ts'
+import { document, type Response } from '../api/responses.ts'
 
 const compress = promisify(gzip)
 const compressedDocuments = new WeakMap<Buffer, Promise<Buffer>>()

@@ -16,9 +16,9 @@ import {
 import { errorCatalogue } from '../../src/foundation/errors.ts'
 import { version } from '../../src/foundation/version.ts'
 import type { Api } from '../../src/settings/config.ts'
-import { type AnyOperation, listContentTypes, type QueryParameter, type Returns } from '../operations/operation.ts'
-import { SESSION_HEADERS } from '../requests/dialects.ts'
-import { BASE_PATHS } from '../requests/mount-points.ts'
+import { SESSION_HEADERS } from '../api/dialects.ts'
+import { BASE_PATHS } from '../api/mount-points.ts'
+import { type AnyOperation, listContentTypes, type QueryParameter, type Returns } from '../api/operation.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 
 const TITLES: Readonly<Record<Api, string>> = {

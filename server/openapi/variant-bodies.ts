@@ -11,7 +11,7 @@ import { type Fields, f } from '../../src/definitions/schema/fields.ts'
 import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import { withSchemaNames } from '../../src/definitions/schema/member-names.ts'
 import { errors, invalidError } from '../../src/foundation/errors.ts'
-import type { BodyReader } from '../operations/operation.ts'
+import type { BodyReader } from '../api/operation.ts'
 
 /** The shapes of a body: the fields of each by the value of the member that names it. */
 export interface VariantShapes {

@@ -11,7 +11,7 @@ import { postureChecks } from '../../src/definitions/resources/posture-checks.ts
 import { routers } from '../../src/definitions/resources/routers.ts'
 import { services } from '../../src/definitions/resources/services.ts'
 import { sessions } from '../../src/definitions/resources/sessions.ts'
-import { healthOperations } from '../monitoring/health-operations.ts'
+import type { AnyOperation } from '../api/operation.ts'
 import { authenticationOperations } from './both-apis/authentication.ts'
 import { certificateExtensionOperations } from './both-apis/certificate-extension.ts'
 import { controllerOperations } from './both-apis/controllers.ts'
@@ -52,7 +52,7 @@ import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
 import { summaryOperations } from './management-api/summary.ts'
-import type { AnyOperation } from './operation.ts'
+import { healthOperations } from './monitoring/health-operations.ts'
 import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
 
 /** A deletion that would leave no administrator who could sign in. */

@@ -18,10 +18,16 @@ import type { Context } from '../../src/storage/context.ts'
 import { toResourceNoun } from '../../src/storage/entities/entities.ts'
 import { listMentionsByRule } from '../../src/storage/entities/mentions.ts'
 import type { Restriction } from '../../src/storage/lists/lists.ts'
-import { listQuery, roleQuery } from '../requests/query.ts'
+import {
+  type AnyOperation,
+  type BodyReader,
+  type Call,
+  defineOperation,
+  type QueryParameter,
+} from '../api/operation.ts'
+import { listQuery, roleQuery } from '../api/query.ts'
+import { createdResponse, emptyResponse } from '../api/responses.ts'
 import { requireRow, respondWithList, respondWithRecord, type ShowOptions } from '../responses/record-responses.ts'
-import { createdResponse, emptyResponse } from '../responses/responses.ts'
-import { type AnyOperation, type BodyReader, type Call, defineOperation, type QueryParameter } from './operation.ts'
 
 /** How the operations of a resource differ from the generated ones. */
 export interface OperationOverrides extends ShowOptions {

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { assertBodySize } from '../../src/definitions/schema/body-sizes.ts'
 import { assertExactNumbers } from '../../src/definitions/schema/exact-numbers.ts'
 import { errors } from '../../src/foundation/errors.ts'
-import { GrowingBytes } from './growing-bytes.ts'
+import { GrowingBytes } from '../connections/growing-bytes.ts'
 import type { Reauthorize } from './hooks/reauthorize.ts'
 
 // Operations that take certificates and signing requests take them as text, too.

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyContextConfig } from 'fastify'
 import type { Api, Dialect, ListenerApi, ListenerConfig } from '../../src/settings/config.ts'
 import type { Caller } from '../../src/storage/context.ts'
-import type { AnyOperation } from '../operations/operation.ts'
-import { getConnection } from './http-connection.ts'
+import type { AnyOperation } from '../api/operation.ts'
+import { getConnection } from '../connections/http-connection.ts'
 
 /** Filled by the hooks, in their order. */
 export interface RequestState {

@@ -6,8 +6,8 @@
 import { hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { BodyParts } from './large-bodies.ts'
-import type { Response } from './responses.ts'
+import { BodyParts } from '../api/large-bodies.ts'
+import type { Response } from '../api/responses.ts'
 
 /** The tags of bodies that stay in memory. */
 const tagsOfBodies = new WeakMap<Buffer, string>()

@@ -3,8 +3,8 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { AggregatedLog } from '../../src/foundation/aggregated-log.ts'
 import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../../src/foundation/errors.ts'
 import type { Log } from '../../src/foundation/log.ts'
-import { toDialectStatus } from '../requests/dialects.ts'
-import { CONTENT_HEADERS, ENVELOPE_VERSIONS } from './responses.ts'
+import { toDialectStatus } from '../api/dialects.ts'
+import { CONTENT_HEADERS, ENVELOPE_VERSIONS } from '../api/responses.ts'
 
 interface Logs {
   readonly log: Log

@@ -4,7 +4,7 @@ import { getCompiledResource } from '../../src/definitions/model/index.ts'
 import { limitRecordSchema } from '../../src/definitions/model/record-schema.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
-import type { AnyOperation } from '../operations/operation.ts'
+import type { AnyOperation } from '../api/operation.ts'
 
 // Follows from the operation and its resource, neither of which changes. Built at the first request, because commands load
 // every operation at their start and list nothing by them.

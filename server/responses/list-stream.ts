@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { type Context, toReader } from '../../src/storage/context.ts'
 import type { RowQuery } from '../../src/storage/lists/lists.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { type Response, rawResponse, renderListMeta } from './responses.ts'
+import { type Response, rawResponse, renderListMeta } from '../api/responses.ts'
 
 // How many records are rendered at a time.
 const BATCH = 200

@@ -1,9 +1,9 @@
 // The response of every list: one page, or a stream of all that it finds.
 import type { ListPlan } from '../../src/storage/lists/list-plan.ts'
 import type { RowQuery, Window } from '../../src/storage/lists/lists.ts'
-import type { Call } from '../operations/operation.ts'
+import type { Call } from '../api/operation.ts'
+import { listResponse, type Response } from '../api/responses.ts'
 import { streamList } from './list-stream.ts'
-import { listResponse, type Response } from './responses.ts'
 
 type Rendered<T> = T | Promise<T>
 

@@ -19,12 +19,12 @@ import {
 import { type Presentation, renderList, renderRecords, renderRows } from '../../src/storage/records/presentation.ts'
 import { RawJson, toJsonText } from '../../src/storage/records/raw-json.ts'
 import type { CachedRecord } from '../../src/storage/records/render-records.ts'
-import type { Call } from '../operations/operation.ts'
-import { JSON_FORMS } from '../requests/dialects.ts'
-import { listParameters } from '../requests/query.ts'
+import { JSON_FORMS } from '../api/dialects.ts'
+import type { Call } from '../api/operation.ts'
+import { listParameters } from '../api/query.ts'
+import { dataResponse, type Response } from '../api/responses.ts'
 import { getListSource } from './list-source.ts'
 import { respondWithListing } from './lists.ts'
-import { dataResponse, type Response } from './responses.ts'
 import { respondWithRowList } from './row-lists.ts'
 
 /** How an operation shows records to its caller, where that differs from what the resource says. */

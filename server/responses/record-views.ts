@@ -20,11 +20,11 @@ import { listFromMemory, type MemoryRow } from '../../src/storage/lists/memory-l
 import { RawJson, toJsonText } from '../../src/storage/records/raw-json.ts'
 import { findReferences } from '../../src/storage/records/references.ts'
 import { renderComputedFields } from '../../src/storage/records/render-records.ts'
-import type { Call } from '../operations/operation.ts'
-import { listParameters } from '../requests/query.ts'
+import type { Call } from '../api/operation.ts'
+import { listParameters } from '../api/query.ts'
+import { dataResponse, type Response } from '../api/responses.ts'
 import { respondWithListing } from './lists.ts'
 import { requireRow } from './record-responses.ts'
-import { dataResponse, type Response } from './responses.ts'
 import { respondWithRowList } from './row-lists.ts'
 
 /** Shows one record inside of another: `{_links, entity, id, name}`. A record that was deleted has the name `<deleted>`. */

@@ -4,10 +4,10 @@ import type { AnyResource, AnyRow } from '../../src/definitions/resources/define
 import { getRecordTable } from '../../src/storage/entities/record-tables.ts'
 import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
 import { list, queryRows, type Restriction } from '../../src/storage/lists/lists.ts'
-import type { Call } from '../operations/operation.ts'
-import { listParameters } from '../requests/query.ts'
+import type { Call } from '../api/operation.ts'
+import { listParameters } from '../api/query.ts'
+import type { Response } from '../api/responses.ts'
 import { respondWithListing } from './lists.ts'
-import type { Response } from './responses.ts'
 
 export interface RowList {
   readonly resource: AnyResource

@@ -37,7 +37,7 @@ const defaultApis = listenerApis.filter((api) => api !== 'metrics')
 // What a listener without TLS may carry. Neither takes credentials, and clients of the other APIs rely on certificates.
 const apisWithoutTls: readonly ListenerApi[] = ['health', 'metrics']
 
-/** The dialect of responses; see `server/requests/dialects.ts`. */
+/** The dialect of responses; see `server/api/dialects.ts`. */
 export type Dialect = 'native' | 'openziti'
 
 export interface ListenerConfig {

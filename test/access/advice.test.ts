@@ -1,7 +1,7 @@
 // "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed repairs it.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toCommandWords } from '../../commands/administration/remedies.ts'
-import { describeApi } from '../../server/openapi/api-description.ts'
+import { describeApi } from '../../server/operations/api-description.ts'
 import { advise } from '../../src/access/advice/advise.ts'
 import type { Advice, AdviceLink } from '../../src/access/advice/chain.ts'
 import { disconnectedNetwork } from '../../src/access/live-network.ts'

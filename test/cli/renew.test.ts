@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { AnyOperation } from '../../server/operations/operation.ts'
+import type { AnyOperation } from '../../server/api/operation.ts'
 import { operations } from '../../server/operations/operations.ts'
 import { errors } from '../../src/foundation/errors.ts'
 import { BINARY, cleanEnvironment, type Finished } from '../world/binary.ts'

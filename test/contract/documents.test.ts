@@ -1,9 +1,9 @@
 // The OpenAPI documents as documents: valid, complete in themselves, and never contradicted by what is sent.
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, it } from 'vitest'
+import { dataResponse } from '../../server/api/responses.ts'
 import { buildOpenApiDocument, renderOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations } from '../../server/operations/operations.ts'
-import { dataResponse } from '../../server/responses/responses.ts'
 import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { takeContradictions } from '../world/faults.ts'
 import { withoutReferences } from './contract-facts.ts'

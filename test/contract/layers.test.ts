@@ -45,7 +45,7 @@ const rules: readonly { readonly in: string; readonly never: RegExp; readonly be
 // ---- the tables of parts -------------------------------------------------------------------------------------------
 
 /** The folders that are divided into parts by the table of their README. */
-const DIVIDED = ['src', 'commands'] as const
+const DIVIDED = ['src', 'server', 'commands'] as const
 
 interface Row {
   /** Folders, with a slash at their end, and files: below the divided folder. */

@@ -1,10 +1,10 @@
 // Rules that hold for every operation.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AnyOperation } from '../../server/api/operation.ts'
+import { defineOperation } from '../../server/api/operation.ts'
+import { dataResponse } from '../../server/api/responses.ts'
 import { buildApp, listRoutes } from '../../server/app.ts'
-import type { AnyOperation } from '../../server/operations/operation.ts'
-import { defineOperation } from '../../server/operations/operation.ts'
 import { operations } from '../../server/operations/operations.ts'
-import { dataResponse } from '../../server/responses/responses.ts'
 import { type TestController, testController } from '../world/controller.ts'
 
 let world: TestController

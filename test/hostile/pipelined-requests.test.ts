@@ -2,8 +2,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { defineOperation } from '../../server/operations/operation.ts'
-import { rawResponse } from '../../server/responses/responses.ts'
+import { defineOperation } from '../../server/api/operation.ts'
+import { rawResponse } from '../../server/api/responses.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd, sendRaw } from '../world/raw-requests.ts'
 

@@ -2,7 +2,7 @@
 import { parse } from 'node:querystring'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseQueryOf, readQuery } from '../../server/requests/query.ts'
+import { parseQueryOf, readQuery } from '../../server/api/query.ts'
 
 /** Objects have their members in an order of their own. */
 const sortByName = (entries: readonly (readonly [string, unknown])[]) =>

@@ -2,7 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
 import { expect, it } from 'vitest'
-import { SocketCertificates } from '../../server/requests/socket-certificates.ts'
+import { SocketCertificates } from '../../server/connections/socket-certificates.ts'
 import { parseCertificate } from '../../src/pki/parsed-certificates.ts'
 import { makeAuthority } from '../world/authorities.ts'
 

@@ -8,14 +8,9 @@ import { passwordLength, usernameLength } from '../../../src/definitions/resourc
 import { envInfoSchema, sdkInfoSchema } from '../../../src/definitions/resources/identities.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import type { JsonSchema } from '../../../src/definitions/schema/json-schema.ts'
-import {
-  detectSignInDialect,
-  makeExtensionHeaders,
-  makeSessionHeaders,
-  SESSION_HEADERS,
-} from '../../requests/dialects.ts'
-import { dataResponse, type Response } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { detectSignInDialect, makeExtensionHeaders, makeSessionHeaders, SESSION_HEADERS } from '../../api/dialects.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse, type Response } from '../../api/responses.ts'
 import { renderNewApiSession } from './current-api-session.ts'
 
 const sessionToken = { type: 'string', format: 'uuid', description: 'The token of the new session.' }

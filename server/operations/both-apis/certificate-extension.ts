@@ -2,8 +2,8 @@
 import { extendCertificate, verifyExtension } from '../../../src/authentication/credentials/certificate-extension.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
-import { dataResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { requireIdentityId } from './current-identity.ts'
 
 const COMMON = {

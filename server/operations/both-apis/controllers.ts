@@ -1,8 +1,8 @@
 // The controllers of the network, for administrators and clients alike.
 import { controllers } from '../../../src/definitions/resources/controllers.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
 import { respondWithList } from '../../responses/record-responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 
 export const controllerOperations: readonly AnyOperation[] = [
   defineOperation({

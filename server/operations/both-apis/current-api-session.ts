@@ -9,10 +9,10 @@ import type { Context } from '../../../src/storage/context.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
 import { type Presentation, renderEntity } from '../../../src/storage/records/presentation.ts'
 import type { RawJson } from '../../../src/storage/records/raw-json.ts'
-import { JSON_FORMS, TOTP_QUERY_WORDS } from '../../requests/dialects.ts'
+import { JSON_FORMS, TOTP_QUERY_WORDS } from '../../api/dialects.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { renderRecord } from '../../responses/record-responses.ts'
-import { dataResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 
 /** The id of the caller's session. */
 export function requireApiSessionId({ caller }: Pick<Context, 'caller'>): string {

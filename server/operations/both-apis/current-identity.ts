@@ -4,8 +4,8 @@ import { identities } from '../../../src/definitions/resources/identities.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import type { Context } from '../../../src/storage/context.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
 import { respondWithRecord } from '../../responses/record-responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 
 const OWN_LINKS = '{"self":{"href":"./current-identity"},"mfa":{"href":"./current-identity/mfa"}}'
 const OWN_PRESENTATION: Presentation = { links: () => OWN_LINKS }

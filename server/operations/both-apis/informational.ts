@@ -17,11 +17,11 @@ import { computeFingerprint256, type EncodedCertificate } from '../../../src/pki
 import { encodeCertificateStore } from '../../../src/pki/pkcs7.ts'
 import { type Api, getAdvertisedAddress } from '../../../src/settings/config.ts'
 import type { Context } from '../../../src/storage/context.ts'
+import { BASE_PATHS } from '../../api/mount-points.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { dataResponse, type Response, rawResponse } from '../../api/responses.ts'
 import { respondWithDocument } from '../../openapi/documents.ts'
 import { toYamlDocument } from '../../openapi/yaml-documents.ts'
-import { BASE_PATHS } from '../../requests/mount-points.ts'
-import { dataResponse, type Response, rawResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 
 const BOTH = ['client', 'management'] as const
 const INFORMATION = { public: 'it tells nothing about the network' } as const

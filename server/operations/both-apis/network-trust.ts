@@ -1,8 +1,8 @@
 // The JWT by which a client learns to trust this network before it has an enrollment.
 import { listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
-import { ENROLLER_AUDIENCE } from '../../requests/dialects.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { ENROLLER_AUDIENCE } from '../../api/dialects.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 export const networkTrustOperations: readonly AnyOperation[] = [
   defineOperation({

@@ -8,10 +8,10 @@ import { listRecordMembers } from '../../../src/definitions/model/body-shapes.ts
 import { authenticators, newUsername, passwordLength } from '../../../src/definitions/resources/authenticators.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import { respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { requireIdentityId } from './current-identity.ts'
 
 const COMMON = { apis: ['client', 'management'] as const, topic: 'current-identity' }

@@ -4,8 +4,8 @@ import type { AnyResource, AnyRow } from '../../../src/definitions/resources/def
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
 import type { Restriction } from '../../../src/storage/lists/lists.ts'
+import type { Call } from '../../api/operation.ts'
 import { requireRow } from '../../responses/record-responses.ts'
-import type { Call } from '../operation.ts'
 
 /** Returns the id of the identity whose records the caller may see; undefined if it may see all. */
 function findRestrictedIdentityId({ context: { caller } }: Call): string | undefined {

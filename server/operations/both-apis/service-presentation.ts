@@ -5,7 +5,7 @@ import type { Viewer } from '../../../src/access/viewers.ts'
 import { resolveConfigTypes } from '../../../src/authentication/sessions/create-api-session.ts'
 import type { Restriction } from '../../../src/storage/lists/lists.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
-import type { Call, QueryParameter } from '../operation.ts'
+import type { Call, QueryParameter } from '../../api/operation.ts'
 
 /** Config types by id or name; repeated, or separated by commas. */
 export const configTypesQuery: Readonly<Record<string, QueryParameter>> = {

@@ -7,8 +7,6 @@ import { newUsername, passwordLength } from '../../../src/definitions/resources/
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { type JsonSchema, listOf, objectOf, requiredObject } from '../../../src/definitions/schema/json-schema.ts'
 import { errors } from '../../../src/foundation/errors.ts'
-import { assertAcceptsJson } from '../../requests/hooks/negotiate.ts'
-import { dataResponse, type Response, rawResponse } from '../../responses/responses.ts'
 import {
   type AnyOperation,
   type BodyReader,
@@ -16,7 +14,9 @@ import {
   defineOperation,
   type QueryParameter,
   readFieldsBody,
-} from '../operation.ts'
+} from '../../api/operation.ts'
+import { dataResponse, type Response, rawResponse } from '../../api/responses.ts'
+import { assertAcceptsJson } from '../../requests/hooks/negotiate.ts'
 
 const COMMON = { apis: ['client'] as const, topic: 'enrollment' }
 const PUBLIC = { public: 'the token, or the certificate, is what lets a caller in' } as const

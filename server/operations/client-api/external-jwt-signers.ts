@@ -1,8 +1,8 @@
 // The external JWT signers as clients see them before they sign in: where to get a token, and never by which keys it is verified.
 import { externalJwtSigners } from '../../../src/definitions/resources/external-jwt-signers.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
 import { respondWithList } from '../../responses/record-responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 
 const CLIENT_MEMBERS = ['name', 'externalAuthUrl', 'clientId', 'scopes', 'audience', 'targetToken']
 

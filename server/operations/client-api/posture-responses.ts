@@ -3,11 +3,11 @@ import { acceptPostureResponses } from '../../../src/access/posture/accept-postu
 import { acceptedResponses, postureResponseTypes } from '../../../src/definitions/resources/posture-responses.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import type { PostureResponse } from '../../../src/policy/posture/posture-responses.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { readVariantBodies, readVariantBody } from '../../openapi/variant-bodies.ts'
-import { dataResponse } from '../../responses/responses.ts'
 import { requireApiSessionId } from '../both-apis/current-api-session.ts'
 import { requireIdentityId } from '../both-apis/current-identity.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 
 const common = {
   apis: ['client'],

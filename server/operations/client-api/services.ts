@@ -13,12 +13,13 @@ import type { Context } from '../../../src/storage/context.ts'
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { type Presentation, renderRecords } from '../../../src/storage/records/presentation.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
-import { JSON_FORMS } from '../../requests/dialects.ts'
-import { listParameters, listQuery, roleQuery } from '../../requests/query.ts'
-import { BodyParts } from '../../responses/large-bodies.ts'
+import { JSON_FORMS } from '../../api/dialects.ts'
+import { BodyParts } from '../../api/large-bodies.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { listParameters, listQuery, roleQuery } from '../../api/query.ts'
+import { dataResponse, listUnder, type Response, rawResponse } from '../../api/responses.ts'
 import { getListSource } from '../../responses/list-source.ts'
 import { fetchPageOfIds, requireRow, respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
-import { dataResponse, listUnder, type Response, rawResponse } from '../../responses/responses.ts'
 import { requireApiSessionId } from '../both-apis/current-api-session.ts'
 import {
   configTypesQuery,
@@ -27,7 +28,6 @@ import {
   readConfigTypes,
   restrictToVisible,
 } from '../both-apis/service-presentation.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 import { makeResourceOperations } from '../resource-operations.ts'
 
 const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const

@@ -2,8 +2,8 @@
 import { compileBodyShapes } from '../../../src/definitions/model/body-shapes.ts'
 import type { AnyResource } from '../../../src/definitions/resources/define.ts'
 import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
-import { createdResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { createdResponse, emptyResponse } from '../../api/responses.ts'
 import { toPascalCase } from '../resource-operations.ts'
 import { FABRIC, readShapeBody } from './view-operations.ts'
 

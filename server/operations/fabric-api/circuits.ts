@@ -2,9 +2,9 @@
 
 import { f } from '../../../src/definitions/schema/fields.ts'
 import type { Circuit } from '../../../src/network/circuits/circuit-table.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import { requireItem } from '../../responses/record-views.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { circuitShape } from './shapes.ts'
 import { compileFabricView, FABRIC, type MemoryView, makeMemoryOperations } from './view-operations.ts'
 

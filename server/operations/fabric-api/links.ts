@@ -2,9 +2,9 @@
 
 import { compileBodyShapes } from '../../../src/definitions/model/body-shapes.ts'
 import type { Link, LinkSettings } from '../../../src/network/links/link.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import { requireItem } from '../../responses/record-views.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 import { linkShape } from './shapes.ts'
 import { compileFabricView, FABRIC, type MemoryView, makeMemoryOperations, readShapeBody } from './view-operations.ts'
 

@@ -1,5 +1,5 @@
 // Every operation of the fabric API, which tools of operators use.
-import type { AnyOperation } from '../operation.ts'
+import type { AnyOperation } from '../../api/operation.ts'
 import { circuitOperations } from './circuits.ts'
 import { inspectionOperations } from './inspections.ts'
 import { fabricLinkOperations } from './links.ts'

@@ -2,7 +2,7 @@
 import { services } from '../../../src/definitions/resources/services.ts'
 import { applyFallbacks } from '../../../src/definitions/schema/bodies.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
-import type { AnyOperation } from '../operation.ts'
+import type { AnyOperation } from '../../api/operation.ts'
 import { makeChangeOperations } from './change-operations.ts'
 import { serviceShape } from './shapes.ts'
 

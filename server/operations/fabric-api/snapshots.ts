@@ -2,9 +2,9 @@
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { invalidError } from '../../../src/foundation/errors.ts'
-import { dataResponse } from '../../responses/responses.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { createSnapshot } from '../management-api/database.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 import { FABRIC } from './view-operations.ts'
 
 export const snapshotOperations: readonly AnyOperation[] = [

@@ -1,8 +1,8 @@
 // Changes of terminators on the fabric API. Those that routers make for hosts can only be deleted.
 import { routers } from '../../../src/definitions/resources/routers.ts'
 import { terminators } from '../../../src/definitions/resources/terminators.ts'
+import type { AnyOperation, Call } from '../../api/operation.ts'
 import { requireRow } from '../../responses/record-responses.ts'
-import type { AnyOperation, Call } from '../operation.ts'
 import { makeChangeOperations, type ShapeValues } from './change-operations.ts'
 import { terminatorShape } from './shapes.ts'
 

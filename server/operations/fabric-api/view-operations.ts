@@ -4,7 +4,9 @@ import type { AnyRow } from '../../../src/definitions/resources/define.ts'
 import { type BodyPurpose, readBody } from '../../../src/definitions/schema/bodies.ts'
 import { listOf } from '../../../src/definitions/schema/json-schema.ts'
 import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, type BodyReader, type Call, defineOperation } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import type { Response } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 import {
   CompiledView,
@@ -16,8 +18,6 @@ import {
   respondWithView,
   type StoredView,
 } from '../../responses/record-views.ts'
-import type { Response } from '../../responses/responses.ts'
-import { type AnyOperation, type BodyReader, type Call, defineOperation } from '../operation.ts'
 import { toPascalCase } from '../resource-operations.ts'
 import { fabricReferenceShapes } from './shapes.ts'
 

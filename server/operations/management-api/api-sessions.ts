@@ -2,12 +2,12 @@
 import type { ApiSessionView } from '../../../src/authentication/sessions/api-session-behavior.ts'
 import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
-import { TOTP_QUERY_WORDS } from '../../requests/dialects.ts'
-import { listQuery } from '../../requests/query.ts'
+import { TOTP_QUERY_WORDS } from '../../api/dialects.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import { respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
-import { emptyResponse } from '../../responses/responses.ts'
 import { getExternalTokens } from '../both-apis/current-api-session.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'api-sessions' }
 const READ = { permission: 'api-session.read', grantedTo: 'administrator' } as const

@@ -15,10 +15,10 @@ import {
 } from '../../../src/storage/audit/audit-records.ts'
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
-import { listParameters, listQuery } from '../../requests/query.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { listParameters, listQuery } from '../../api/query.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { respondWithListing } from '../../responses/lists.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 
 const COMMON = {
   apis: ['management'],

@@ -5,8 +5,8 @@ import {
 } from '../../../src/authentication/credentials/extension-requests.ts'
 import { reEnroll } from '../../../src/authentication/enrollment/re-enroll.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
-import { createdResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { createdResponse, emptyResponse } from '../../api/responses.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'authenticators', method: 'POST' as const }
 const UPDATE = { permission: 'authenticator.update', grantedTo: 'administrator' } as const

@@ -1,9 +1,9 @@
 // The operations on certificate authorities besides creating and changing them.
 import { verifyAuthority } from '../../../src/authentication/authorities/verify-authority.ts'
 import { errors } from '../../../src/foundation/errors.ts'
-import { ENROLLER_AUDIENCE } from '../../requests/dialects.ts'
-import { emptyResponse, rawResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type BodyReader, defineOperation } from '../operation.ts'
+import { ENROLLER_AUDIENCE } from '../../api/dialects.ts'
+import { type AnyOperation, type BodyReader, defineOperation } from '../../api/operation.ts'
+import { emptyResponse, rawResponse } from '../../api/responses.ts'
 
 const COMMON = { apis: ['management'] as const, topic: 'cas' }
 

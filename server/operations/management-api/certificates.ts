@@ -8,10 +8,10 @@ import { invalidError } from '../../../src/foundation/errors.ts'
 import { toCertificateEntry } from '../../../src/operations/certificates/inventory.ts'
 import { computeFingerprint256, readNotAfter } from '../../../src/pki/certificates.ts'
 import { parseDuration } from '../../../src/settings/config.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { respondWithList } from '../../responses/record-responses.ts'
-import { dataResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../operation.ts'
 
 const COMMON = { apis: ['management'], isOwn: true } as const
 const READ = { permission: 'certificate.read', grantedTo: 'administrator' } as const

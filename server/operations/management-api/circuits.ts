@@ -5,7 +5,9 @@ import { f } from '../../../src/definitions/schema/fields.ts'
 import { entityReference, listOf, text, whole } from '../../../src/definitions/schema/json-schema.ts'
 import type { Circuit, CircuitFilter } from '../../../src/network/circuits/circuit-table.ts'
 import type { InheritedCircuit } from '../../../src/network/circuits/inherited-circuits.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import {
   CompiledView,
   type RecordView,
@@ -13,8 +15,6 @@ import {
   respondWithMemoryList,
   respondWithView,
 } from '../../responses/record-views.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../operation.ts'
 
 const shape = defineResource({
   name: 'circuit',

@@ -7,8 +7,8 @@ import { toIsoTime } from '../../../src/foundation/clock.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import type { Context } from '../../../src/storage/context.ts'
 import { find, get } from '../../../src/storage/entities/entities.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { makeResourceOperation } from '../resource-operations.ts'
 
 type Settings = Entity<typeof controllerSettings>

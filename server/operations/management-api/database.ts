@@ -5,9 +5,9 @@ import { flag, listOf, orNull, requiredObject, text, time } from '../../../src/d
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import type { IntegrityReport } from '../../../src/operations/integrity/data-integrity.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
-import { JSON_FORMS } from '../../requests/dialects.ts'
-import { acceptedResponse, allResultsResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation } from '../operation.ts'
+import { JSON_FORMS } from '../../api/dialects.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import { acceptedResponse, allResultsResponse, emptyResponse } from '../../api/responses.ts'
 
 const COMMON = { apis: ['management'], topic: 'database' } as const
 const MAINTAIN = { permission: 'database.maintain', grantedTo: 'administrator' } as const

@@ -1,7 +1,7 @@
 // The doctor, for administrators.
 import { listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 const check = { ...text, description: 'The name of the check that found it.' }
 const subject = { ...text, description: 'What it concerns: a record by its name, a file, a setting.' }

@@ -1,8 +1,8 @@
 // Operations on edge routers beyond their records: re-enrollment.
 
 import { f } from '../../../src/definitions/schema/fields.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { emptyResponse } from '../../api/responses.ts'
 
 export const edgeRouterOperations: readonly AnyOperation[] = [
   defineOperation<{ readonly expiresAt?: number }>({

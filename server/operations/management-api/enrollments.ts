@@ -1,8 +1,8 @@
 // Operations on enrollments beyond their records: a new token.
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { links, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 export const enrollmentOperations: readonly AnyOperation[] = [
   defineOperation<{ readonly expiresAt: number }>({

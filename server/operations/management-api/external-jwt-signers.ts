@@ -4,8 +4,8 @@ import { externalJwtSigners } from '../../../src/definitions/resources/external-
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 const checkResult = requiredObject({
   check: { type: 'string', enum: SIGN_IN_CHECKS },

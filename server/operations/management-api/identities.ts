@@ -10,9 +10,9 @@ import { errors, invalidError } from '../../../src/foundation/errors.ts'
 import { newToken } from '../../../src/foundation/ids.ts'
 import { TRACE_CHANNELS, type TraceChannel } from '../../../src/network/routers/router-connection.ts'
 import { parseDuration } from '../../../src/settings/config.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
-import { dataResponse, emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 
 const common = { apis: ['management'], topic: 'identities' } as const
 const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const

@@ -18,9 +18,9 @@ import type {
   StoredResponse,
 } from '../../../src/policy/posture/machine-state.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 
 const common = {
   apis: ['management'],

@@ -5,7 +5,9 @@ import { linkSettings, STATIC_COST } from '../../../src/definitions/resources/li
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { listOf, whole } from '../../../src/definitions/schema/json-schema.ts'
 import { type Link, type LinkSettings, UNKNOWN_LATENCY_NS } from '../../../src/network/links/link.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import {
   CompiledView,
   type RecordView,
@@ -13,8 +15,6 @@ import {
   respondWithMemoryList,
   respondWithView,
 } from '../../responses/record-views.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../operation.ts'
 
 const states = ['connected', 'pending', 'unreachable', 'down'] as const
 const { isDown, staticCost } = linkSettings.fields

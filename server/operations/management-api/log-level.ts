@@ -5,8 +5,8 @@ import { requiredObject } from '../../../src/definitions/schema/json-schema.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import { logLevels } from '../../../src/foundation/log.ts'
 import { LOG_LEVEL } from '../../../src/storage/audit/audit.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 type Level = (typeof logLevels)[number]
 

@@ -18,9 +18,9 @@ import { exportNetwork, type NetworkSection } from '../../../src/operations/netw
 import { type NetworkPlan, planNetwork } from '../../../src/operations/network-file/plan.ts'
 import { computeDigest } from '../../../src/operations/network-file/plan-digest.ts'
 import type { Context } from '../../../src/storage/context.ts'
+import { type AnyOperation, defineOperation, readListBody } from '../../api/operation.ts'
+import { emptyResponse } from '../../api/responses.ts'
 import { streamItems } from '../../responses/list-stream.ts'
-import { emptyResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
 import { countProperties, countSteps, planItemSchema, renderPlan } from './plan-items.ts'
 
 const COMMON = { apis: ['management'], topic: 'network', isOwn: true } as const

@@ -21,9 +21,9 @@ import { prepareQuery } from '../../../src/storage/prepared-queries.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
 import { renderReference } from '../../../src/storage/records/references.ts'
 import { type CachedRecord, renderReferenceTo } from '../../../src/storage/records/render-records.ts'
-import { JSON_FORMS } from '../../requests/dialects.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { JSON_FORMS } from '../../api/dialects.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 const advice = requiredObject({
   identityId: text,

@@ -20,10 +20,10 @@ import { findDecidingRoles, mergeSelectors } from '../../../src/policy/role-sele
 import { toRecordChange } from '../../../src/storage/changes.ts'
 import { omitInputs } from '../../../src/storage/entities/declared-fields.ts'
 import { get, newEntity } from '../../../src/storage/entities/entities.ts'
-import { listQuery } from '../../requests/query.ts'
+import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { listQuery } from '../../api/query.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { requireRow, respondWithRows } from '../../responses/record-responses.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../operation.ts'
 
 const OWN = { apis: ['management'], topic: 'policies', isOwn: true } as const
 const READ = { permission: 'policy.read', grantedTo: 'administrator' } as const

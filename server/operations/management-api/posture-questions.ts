@@ -3,9 +3,9 @@ import { describePosture, testPostureCheck } from '../../../src/access/advice/po
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { postureChecks } from '../../../src/definitions/resources/posture-checks.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 import { findNamedRoleBearer } from './policy-questions.ts'
 
 const OWN = { apis: ['management'], topic: 'posture-checks', method: 'GET', isOwn: true } as const

@@ -6,9 +6,9 @@ import { postureChecks } from '../../../src/definitions/resources/posture-checks
 import { services } from '../../../src/definitions/resources/services.ts'
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { listValues, valueSource } from '../../../src/storage/lists/value-lists.ts'
-import { listParameters, listQuery } from '../../requests/query.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { listParameters, listQuery } from '../../api/query.ts'
 import { respondWithListing } from '../../responses/lists.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
 import { toPascalCase } from '../resource-operations.ts'
 
 const attribute = { type: 'string', 'x-example-filter': 'id contains "st" sort by id' }

@@ -5,9 +5,9 @@ import { f } from '../../../src/definitions/schema/fields.ts'
 import { entityReference, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { RawJson, toJsonText } from '../../../src/storage/records/raw-json.ts'
 import { findReferences } from '../../../src/storage/records/references.ts'
+import { type AnyOperation, defineOperation, readListBody } from '../../api/operation.ts'
+import { emptyResponse, listResponse } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
-import { emptyResponse, listResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation, readListBody } from '../operation.ts'
 
 // Enough for the overrides of one identity for half of the services of a large network.
 const MAX_PAIRS = 1000

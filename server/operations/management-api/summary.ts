@@ -1,12 +1,7 @@
 // The number of records of each resource.
-import { sql } from 'kysely'
-import type { AnyResource } from '../../../src/definitions/resources/define.ts'
-import { resources } from '../../../src/definitions/resources/index.ts'
-import type { Context } from '../../../src/storage/context.ts'
-import { selectRows } from '../../../src/storage/entities/subtypes.ts'
-import type { Store } from '../../../src/storage/store.ts'
-import { dataResponse } from '../../responses/responses.ts'
-import { type AnyOperation, defineOperation } from '../operation.ts'
+import { countRecords } from '../../../src/storage/lists/count-records.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 /** The members that clients expect, and the resource that each of them counts. */
 const counted: Readonly<Record<string, string>> = {
@@ -57,11 +52,3 @@ export const summaryOperations: readonly AnyOperation[] = [
     },
   }),
 ]
-
-/** The number of records of a resource; cached until a commit changes it. */
-export async function countRecords(store: Store, { db }: Context, plural: string): Promise<number> {
-  const resource = (resources as readonly AnyResource[]).find((each) => each.plural === plural)
-  if (!resource) return 0
-  const query = selectRows(db, resource).select(sql<number>`count(*)`.as('n'))
-  return store.count(query, [resource.table])
-}

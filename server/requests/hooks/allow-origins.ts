@@ -1,10 +1,10 @@
 // Allows the scripts of other origins to call the APIs (CORS, section 3.2 of the Fetch standard), for the origins in the settings.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { DRY_RUN_HEADER } from '../../operations/dry-run.ts'
-import type { AnyOperation } from '../../operations/operation.ts'
-import { CONTENT_HEADERS } from '../../responses/responses.ts'
-import { SESSION_HEADERS } from '../dialects.ts'
+import { SESSION_HEADERS } from '../../api/dialects.ts'
+import { DRY_RUN_HEADER } from '../../api/dry-run.ts'
+import type { AnyOperation } from '../../api/operation.ts'
+import { CONTENT_HEADERS } from '../../api/responses.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
 import type { Check } from './check.ts'

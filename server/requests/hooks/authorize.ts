@@ -6,7 +6,7 @@ import {
   secondFactorRequiredError,
 } from '../../../src/authentication/sessions/callers.ts'
 import { type ControllerError, errors } from '../../../src/foundation/errors.ts'
-import { readSessionHeader } from '../dialects.ts'
+import { readSessionHeader } from '../../api/dialects.ts'
 
 /** Returns why the caller may not call the operation, or undefined. */
 export function authorize(request: FastifyRequest): ControllerError | undefined {

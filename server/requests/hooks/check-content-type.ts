@@ -1,7 +1,7 @@
 // Refuses bodies that the operation cannot read, by their headers, before the body is read.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { errors } from '../../../src/foundation/errors.ts'
-import type { AnyOperation } from '../../operations/operation.ts'
+import type { AnyOperation } from '../../api/operation.ts'
 import { BODY_TYPES } from '../body-parsers.ts'
 
 /** Refuses with 415 a content type that the operation does not take, and every content coding. */

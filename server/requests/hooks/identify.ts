@@ -5,7 +5,7 @@ import type { LiveApiSession } from '../../../src/authentication/sessions/live-a
 import type { Controller } from '../../../src/controller.ts'
 import type { Caller } from '../../../src/storage/context.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
-import { readSessionHeader } from '../dialects.ts'
+import { readSessionHeader } from '../../api/dialects.ts'
 import { getListener, readBearerTokens } from '../requests.ts'
 
 /** Sets the state of a request, and then calls back: at once, unless tokens of external signers have to be verified. */

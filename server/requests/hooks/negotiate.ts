@@ -1,8 +1,8 @@
 // Negotiates the content type and reads the query parameters, before the body is read.
 import type { FastifyRequest } from 'fastify'
 import { errors } from '../../../src/foundation/errors.ts'
-import { listContentTypes } from '../../operations/operation.ts'
-import { parseQueryOf, readQuery } from '../query.ts'
+import { listContentTypes } from '../../api/operation.ts'
+import { parseQueryOf, readQuery } from '../../api/query.ts'
 
 /**
  * Chooses the content type of the response, and reads the parameters.

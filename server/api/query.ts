@@ -4,7 +4,7 @@ import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
 import { findFirstProblem } from '../../src/definitions/schema/validate.ts'
 import { errors, invalidError } from '../../src/foundation/errors.ts'
 import type { ListParameters } from '../../src/storage/lists/list-plan.ts'
-import type { QueryParameter } from '../operations/operation.ts'
+import type { QueryParameter } from './operation.ts'
 
 /** The parameters of a request by name; a name that is repeated has all its values. */
 type SentParameters = ReadonlyMap<string, string | readonly string[]>

@@ -1,7 +1,7 @@
 // Serves the requests of one connection one after the other. A client may send hundreds before it reads a response: if they
 // were all served at once, the requests of other clients would wait behind them.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { getConnection } from '../requests/http-connection.ts'
+import { getConnection } from './http-connection.ts'
 
 /** Calls `serve` once earlier requests of the same connection have their responses. Never calls it if the connection is closed, or ends. */
 export function serveInOrder(request: IncomingMessage, response: ServerResponse, serve: RequestListener): void {

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ListenerConfig } from '../../src/settings/config.ts'
 
-/** Limits what waits for clients, see `listeners/slow-readers.ts`. */
+/** Limits what waits for clients, see `slow-readers.ts`. */
 interface UnsentBytes {
   /**
    * Counts bytes that stay in memory against the limits of a connection until `release` is called.

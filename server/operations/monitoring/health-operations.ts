@@ -1,10 +1,10 @@
 // The operations of probes: whether the process runs, and whether it can serve requests.
 
-import { anyObject, flag, listOf, requiredObject, text } from '../../src/definitions/schema/json-schema.ts'
-import { toIsoTime } from '../../src/foundation/clock.ts'
-import type { HealthCheckResult, HealthReport } from '../../src/operations/health.ts'
-import { type AnyOperation, defineOperation } from '../operations/operation.ts'
-import { dataResponse } from '../responses/responses.ts'
+import { anyObject, flag, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
+import { toIsoTime } from '../../../src/foundation/clock.ts'
+import type { HealthCheckResult, HealthReport } from '../../../src/operations/health.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { dataResponse } from '../../api/responses.ts'
 
 const COMMON = {
   apis: [],

@@ -1,7 +1,7 @@
 // Cuts connections whose clients do not read, because unsent responses would fill the memory.
 import type { ServerResponse } from 'node:http'
 import type { Log } from '../../src/foundation/log.ts'
-import { getConnection, type HttpConnection } from '../requests/http-connection.ts'
+import { getConnection, type HttpConnection } from './http-connection.ts'
 
 export interface UnsentLimits {
   /** How long a client may take nothing of what waits for it. */

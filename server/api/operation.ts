@@ -16,7 +16,7 @@ import { type ControllerError, invalidError } from '../../src/foundation/errors.
 import type { PeerCertificates } from '../../src/pki/peer-certificates.ts'
 import type { Api, Dialect, ListenerApi } from '../../src/settings/config.ts'
 import type { Context } from '../../src/storage/context.ts'
-import type { Response } from '../responses/responses.ts'
+import type { Response } from './responses.ts'
 
 type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

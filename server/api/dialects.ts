@@ -7,8 +7,7 @@ import type { ControllerError } from '../../src/foundation/errors.ts'
 import { isUuid } from '../../src/foundation/ids.ts'
 import { version } from '../../src/foundation/version.ts'
 import type { Api, Dialect } from '../../src/settings/config.ts'
-import { CONTENT_HEADERS } from '../responses/responses.ts'
-import type { Check } from './hooks/check.ts'
+import { CONTENT_HEADERS } from './responses.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */
 export const SESSION_HEADERS = { native: 'net-session', openziti: 'zt-session' } as const
@@ -84,14 +83,10 @@ export function bodyTolerance(dialect: Dialect, api: Api | undefined, isPublic: 
 /** The audience of the JWTs by which clients trust a network. */
 export const ENROLLER_AUDIENCE = 'openziti-enroller'
 
-/** Sets the headers that every response of a controller has. */
-export function setResponseHeaders(instanceId: string): Check {
-  const headers: Readonly<Record<Dialect, Record<string, string>>> = {
+/** The headers that every response of a controller has, by dialect. */
+export function describeResponseHeaders(instanceId: string): Readonly<Record<Dialect, Record<string, string>>> {
+  return {
     native: { ...CONTENT_HEADERS, server: `edge-controller/${version.version}` },
     openziti: { ...CONTENT_HEADERS, server: `ziti-controller/${version.version}`, 'ziti-instance-id': instanceId },
-  }
-  return ({ state }, reply) => {
-    reply.headers(headers[state.dialect])
-    return undefined
   }
 }

@@ -1,7 +1,7 @@
 // The operation by which a monitoring system reads the metrics.
-import { type AnyOperation, defineOperation } from '../operations/operation.ts'
-import { rawResponse } from '../responses/responses.ts'
-import type { Metrics } from './metrics.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
+import { rawResponse } from '../../api/responses.ts'
+import type { Metrics } from '../../monitoring/metrics.ts'
 
 export function createMetricsOperation(metrics: Metrics): AnyOperation {
   return defineOperation({

@@ -2,8 +2,8 @@
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
-import type { AnyOperation } from '../operations/operation.ts'
-import { operations } from '../operations/operations.ts'
+import type { AnyOperation } from '../api/operation.ts'
+import { operations } from './operations.ts'
 
 export function describeApi(): ApiDescription {
   return {

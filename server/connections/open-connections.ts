@@ -1,7 +1,7 @@
 // Closes the connections of clients when the controller stops, and loses no response: each closes once the request that it runs
 // has its response.
 import type { ServerResponse } from 'node:http'
-import { getConnection, type HttpConnection } from '../requests/http-connection.ts'
+import { getConnection, type HttpConnection } from './http-connection.ts'
 
 export class OpenConnections {
   readonly #connections = new Set<HttpConnection>()
