@@ -30,7 +30,7 @@ const isAlive = async (token: string) =>
 const areAlive = (...tokens: string[]) => Promise.all(tokens.map((token) => isAlive(token)))
 
 /** Replaces the controller by a new one with these settings. */
-async function restartWith(settings: Readonly<Record<string, string>>): Promise<void> {
+async function restartWith(settings: Readonly<Record<string, string | number>>): Promise<void> {
   await world.close()
   world = await testController({ settings })
   at = await world.listen()
@@ -400,6 +400,47 @@ describe('thousands of sessions that a change revokes', () => {
 
     expect(countAlive(tokens)).toBe(0)
   }, 60_000)
+
+  it('do not include one that began after the change, also after a restart', async () => {
+    const authPolicyId = await people.policy({})
+    const person = await people.person({ authPolicyId })
+    const earlier = await people.sessionOf(person)
+    await allow(authPolicyId, { updb: { allowed: false } })
+    await allow(authPolicyId, { updb: { allowed: true } })
+    const later = await people.sessionOf(person)
+    await world.stop()
+    world = await testController({ directory: world.directory, clock: world.clock })
+
+    expect([countAlive([earlier]), countAlive([later])]).toEqual([0, 1])
+  })
+
+  it('end before valid ones, if their identity has too many', async () => {
+    await restartWith({ 'limits.sessionsPerIdentity': 90 })
+    const authPolicyId = await people.policy({})
+    const make = () => people.identity({ authPolicyId })
+    const [first, second, id] = [await make(), await make(), await make()]
+    const begin = (identityId: string, method: 'password' | 'cert', count: number) =>
+      world.system.write(async (tx) => {
+        const identity = (await get(tx, identities, identityId)) as unknown as ApiSessionIdentity
+        const session = { identity, authenticatorId: 'a', ipAddress: '', configTypes: [] }
+        const { apiSessions } = world.controller.auth
+        const tokens: string[] = []
+        for (let number = 0; number < count; number++)
+          tokens.push(apiSessions.deriveToken((await apiSessions.insert(tx, session, { method, audit: 'none' })).id))
+        return tokens
+      })
+    // The change itself deletes the first hundred rows.
+    await begin(first, 'password', 90)
+    await begin(second, 'password', 10)
+    const valid = await begin(id, 'cert', 1)
+    await begin(id, 'password', 89)
+    await allow(authPolicyId, { updb: { allowed: false } })
+    expect(await countRows(id)).toBe(90)
+    const next = await begin(id, 'cert', 1)
+
+    expect(countAlive([...valid, ...next])).toBe(2)
+    expect(await countRows(id)).toBe(90)
+  })
 
   it('do not include those whose identity moved to another policy before, in the same commit', async () => {
     const { authPolicyId, tokens, identityIds } = await crowd()

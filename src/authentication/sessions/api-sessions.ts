@@ -217,7 +217,10 @@ export class ApiSessions implements DerivedRows {
 
   // ---- inside transactions --------------------------------------------------------------------------------------------
 
-  /** Stores a new session. If its identity has too many sessions, one ends: that owes TOTP, or was least recently used. */
+  /**
+   * Stores a new session. If its identity has too many sessions, one ends: that was revoked already, owes TOTP, or was least
+   * recently used.
+   */
   async insert(
     tx: WriteContext,
     { identity, ...signIn }: NewApiSession,
@@ -265,8 +268,7 @@ export class ApiSessions implements DerivedRows {
       .execute()
     const uses = rows.map(({ id, lastActivityAt, owesTotp, isMfaComplete }) => ({
       id,
-      // Those that owe TOTP end first: a client that knows the password alone must not end those of the owner.
-      rank: owesTotp === 1 && isMfaComplete === 0 ? 0 : 1,
+      rank: this.#rankForEnd(id, owesTotp === 1 && isMfaComplete === 0),
       // The activity in memory is newer than that in the table.
       at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
     }))
@@ -275,6 +277,13 @@ export class ApiSessions implements DerivedRows {
       .slice(0, Math.min(surplus, BATCH))
     const surplusIds = leastRecentlyUsed.map(({ id }) => id)
     await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
+  }
+
+  /** Of the sessions of an identity that has too many, those with the lowest rank end first. */
+  #rankForEnd(id: string, isPartial: boolean): number {
+    if (this.#live.isRevoked(id)) return 0
+    // A client that knows the password alone must not end those of the owner.
+    return isPartial ? 1 : 2
   }
 
   /** Revokes the selected sessions. Returns how many. */

@@ -15,6 +15,8 @@ interface Extras {
   readonly indexes?: readonly (string | readonly string[])[]
   /** Booleans that hold for few records, which are found by them. */
   readonly marks?: readonly string[]
+  /** A later record has a greater `n` than every earlier one, also than those that are deleted. */
+  readonly isInOrder?: boolean
 }
 
 export async function up(db: Kysely<unknown>): Promise<void> {
@@ -276,6 +278,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     {
       references: { identityId: 'identities', caId: 'cas' },
       indexes: ['authenticatorId', 'lastActivityAt'],
+      // Revocations tell the sessions that had begun from later ones by it.
+      isInOrder: true,
     },
   )
   await records(
@@ -416,8 +420,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
 function recordTables(db: Kysely<unknown>) {
   return async (table: string, columns: readonly Column[], extras: Extras): Promise<void> => {
-    const { unique = [], references = {}, sets = [], indexes = [], marks = [] } = extras
-    let builder = keyed(db, table)
+    const { unique = [], references = {}, sets = [], indexes = [], marks = [], isInOrder = false } = extras
+    let builder = keyed(db, table, isInOrder)
       .addColumn('id', 'text', (column) => column.notNull().unique())
       .addColumn('createdAt', 'integer', (column) => column.notNull())
       .addColumn('updatedAt', 'integer', (column) => column.notNull())
@@ -515,10 +519,11 @@ async function auditTable(db: Kysely<unknown>): Promise<void> {
   for (const name of ['at', 'actorId', 'entityId', 'requestId']) await index(db, 'audit_records', [name], false)
 }
 
-function keyed(db: Kysely<unknown>, table: string) {
+/** @param isInOrder whether SQLite may not use the key of a deleted row again */
+function keyed(db: Kysely<unknown>, table: string, isInOrder = false) {
   return db.schema
     .createTable(table)
-    .addColumn('n', 'integer', (column) => column.primaryKey())
+    .addColumn('n', 'integer', (column) => (isInOrder ? column.primaryKey().autoIncrement() : column.primaryKey()))
     .modifyEnd(sql`strict`)
 }
 
