@@ -226,13 +226,13 @@ export class PolicyIndex {
     return this.#services.listIds(this.#services.findMatchingSlots(side))
   }
 
-  /** The posture checks that a policy requires; all must pass. */
+  /** The posture checks that a policy requires, by id; all must pass. */
   listRequiredPostureChecks({ conditions }: IndexedPolicy): readonly PostureCheck[] {
     // Most policies demand nothing, and every decision asks.
     if (!conditions || this.#compiledChecks.size === 0) return NO_CHECKS
     if (!conditions.isAll && conditions.ids.size === 0 && conditions.attributes.size === 0) return NO_CHECKS
     const ids = this.#postureChecks.listIds(this.#postureChecks.findMatchingSlots(conditions))
-    return ids.map((id) => this.#compiledChecks.get(id) as PostureCheck)
+    return ids.sort().map((id) => this.#compiledChecks.get(id) as PostureCheck)
   }
 
   /** A posture check; undefined if there is none with that id. */
@@ -334,13 +334,13 @@ export class PolicyIndex {
     return this.#edgeRouters.listIds(common)
   }
 
-  /** How many edge routers the identity and the service may use, and the ids of those that both may. */
+  /** How many edge routers the identity and the service may use, and the ids of those that both may, in their order. */
   compareRouters(identity: RoleBearer, serviceId: string): RouterComparison {
     const slots = this.collectRouterSlots(identity)
     const slotsOfService = this.collectRouterSlotsOfService(serviceId)
     const identityCount = slots.size
     slots.intersect(slotsOfService)
-    return { identityCount, serviceCount: slotsOfService.size, commonIds: this.#edgeRouters.listIds(slots) }
+    return { identityCount, serviceCount: slotsOfService.size, commonIds: this.#edgeRouters.listIds(slots).sort() }
   }
 
   /** Whether both the identity and the service may use an edge router. */

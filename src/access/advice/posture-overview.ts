@@ -65,7 +65,7 @@ export async function describePosture(
   )
   const checks = [...policiesByCheck].map(([check, policies]) => ({
     ...describeCheck(check, names.get(check.id) ?? check.id, evaluation),
-    policies,
+    policies: policies.sort((a, b) => (a.id < b.id ? -1 : 1)),
   }))
   const { machine, apiSessions } = evaluation.facts
   return {

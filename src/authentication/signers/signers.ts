@@ -23,7 +23,7 @@ export class Signers implements DerivedRows {
   #byIssuer = new Map<string, Signer>()
 
   async rebuild(db: Kysely<Database>): Promise<void> {
-    const rows = await db.selectFrom('external_jwt_signers').selectAll().execute()
+    const rows = await db.selectFrom('external_jwt_signers').selectAll().orderBy('n').execute()
     this.#byId = new Map()
     this.#byIssuer = new Map()
     for (const row of rows) this.#set(entityFromRow(externalJwtSigners, row as AnyRow) as SignerRecord)
@@ -32,8 +32,8 @@ export class Signers implements DerivedRows {
   apply({ changes }: Commit): void {
     for (const { resource, id, after } of changes) {
       if (resource !== externalJwtSigners.plural) continue
-      this.#remove(id)
       if (after) this.#set(after)
+      else this.#remove(id)
     }
   }
 
@@ -45,21 +45,27 @@ export class Signers implements DerivedRows {
     return this.#byIssuer.get(issuer)
   }
 
+  /** In the order in which they were created. */
   all(): Iterable<Signer> {
     return this.#byId.values()
   }
 
   #set(record: SignerRecord): void {
     const signer = { ...record, keys: readKeys(record) }
+    this.#removeIssuer(signer.id)
+    // A signer that changes keeps its place.
     this.#byId.set(signer.id, signer)
     this.#byIssuer.set(signer.issuer, signer)
   }
 
   #remove(id: string): void {
-    const signer = this.#byId.get(id)
-    if (!signer) return
+    this.#removeIssuer(id)
     this.#byId.delete(id)
-    if (this.#byIssuer.get(signer.issuer) === signer) this.#byIssuer.delete(signer.issuer)
+  }
+
+  #removeIssuer(id: string): void {
+    const signer = this.#byId.get(id)
+    if (signer && this.#byIssuer.get(signer.issuer) === signer) this.#byIssuer.delete(signer.issuer)
   }
 }
 

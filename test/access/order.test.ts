@@ -1,0 +1,67 @@
+// The order of what memory holds does not depend on its history: a controller shows the same before and after a restart.
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { Issuer } from '../world/issuers.ts'
+import { People } from '../world/people.ts'
+
+let world: TestController
+let people: People
+
+beforeEach(async () => {
+  world = await testController()
+  people = await People.in(world)
+})
+afterEach(() => world.close())
+
+const make = async (plural: string, body: object) => (await people.manage('POST', `/${plural}`, body)).id as string
+
+/** Makes three records; then deletes the first one, changes the second one and makes a fourth one. */
+async function withHistory(plural: string, toBody: (name: string) => object): Promise<void> {
+  const ids: string[] = []
+  for (const name of ['a', 'b', 'c']) ids.push(await make(plural, { name, ...toBody(name) }))
+  await people.manage('DELETE', `/${plural}/${ids[0]}`)
+  await people.manage('PATCH', `/${plural}/${ids[1]}`, { name: 'renamed' })
+  await make(plural, { name: 'd', ...toBody('d') })
+}
+
+it.each([
+  ['a client sees of the posture checks of its services', 'service'],
+  ['advice says of the routers that an identity and a service have in common', 'policy-advice'],
+  ['the overview of an identity says of policies with posture checks', 'posture'],
+  ['advice says of the signers whose tokens an identity may bring', 'advise'],
+])('a restart changes nothing of what %s', async (_what, subject) => {
+  const all = { semantic: 'AnyOf', identityRoles: ['#all'], serviceRoles: ['#all'] }
+  const service = await make('services', { name: 'web', encryptionRequired: true })
+  const identity = await people.identity({ externalId: 'subject' })
+  const { token } = await world.signInAgain(identity)
+  await withHistory('posture-checks', () => ({
+    typeId: 'DOMAIN',
+    domains: ['corp.example'],
+    roleAttributes: ['checked'],
+  }))
+  await withHistory('service-policies', () => ({ type: 'Dial', ...all, postureCheckRoles: ['#checked'] }))
+  await withHistory('edge-routers', () => ({}))
+  await withHistory('external-jwt-signers', () => new Issuer().signerBody())
+  await make('edge-router-policies', {
+    name: 'r',
+    semantic: 'AnyOf',
+    identityRoles: ['#all'],
+    edgeRouterRoles: ['#all'],
+  })
+  const serviceRouters = { semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles: ['#all'] }
+  await make('service-edge-router-policies', { name: 's', ...serviceRouters })
+  const paths: Readonly<Record<string, string>> = {
+    service: `${CLIENT}/services/${service}`,
+    'policy-advice': `${MANAGEMENT}/identities/${identity}/policy-advice/${service}`,
+    posture: `${MANAGEMENT}/controller/posture/identities/${identity}`,
+    advise: `${MANAGEMENT}/controller/policy/advise/${identity}/${service}`,
+  }
+  const path = paths[subject] ?? ''
+  const read = () => world.send({ method: 'GET', path, token: subject === 'service' ? token : people.token })
+  const before = await read()
+  await world.stop()
+  world = await testController({ directory: world.directory, clock: world.clock })
+
+  expect(before.status).toBe(200)
+  expect((await read()).body).toEqual(before.body)
+})
