@@ -48,7 +48,8 @@ const findEnrollments = prepareQuery((db, ids: string) =>
   db
     .selectFrom('enrollments')
     .select(['id', 'identityId', 'method', 'token', 'expiresAt', 'caId'])
-    .where(isElementOf(db, 'identityId', ids)),
+    .where(isElementOf(db, 'identityId', ids))
+    .orderBy('id'),
 )
 const findSignedInIdentities = prepareQuery((db, ids: string) =>
   db

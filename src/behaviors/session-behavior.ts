@@ -52,7 +52,8 @@ export class SessionBehavior implements Behavior<typeof sessions> {
     const identity = await findRoleBearerOfSession(this.#apiSessions, context, { identityId, apiSessionId })
     const serviceId = row.serviceId as string
     const granting = this.#access.filterGranting(this.#access.findPolicies(identity, row.type as PolicyType), serviceId)
-    const ids = granting.map(({ id }) => id)
+    // In an order that does not depend on their history.
+    const ids = granting.map(({ id }) => id).sort()
     const policies = await findReferences(context.db, 'service-policies', ids)
     return {
       edgeRouters: this.#renderRouters(identity, serviceId),

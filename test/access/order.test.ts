@@ -29,6 +29,7 @@ it.each([
   ['advice says of the routers that an identity and a service have in common', 'policy-advice'],
   ['the overview of an identity says of policies with posture checks', 'posture'],
   ['advice says of the signers whose tokens an identity may bring', 'advise'],
+  ['a session shows of the policies that grant it', 'session'],
 ])('a restart changes nothing of what %s', async (_what, subject) => {
   const all = { semantic: 'AnyOf', identityRoles: ['#all'], serviceRoles: ['#all'] }
   const service = await make('services', { name: 'web', encryptionRequired: true })
@@ -50,10 +51,15 @@ it.each([
   })
   const serviceRouters = { semantic: 'AnyOf', serviceRoles: ['#all'], edgeRouterRoles: ['#all'] }
   await make('service-edge-router-policies', { name: 's', ...serviceRouters })
+  const report = { id: 'any', typeId: 'DOMAIN', domain: 'corp.example' }
+  await world.send({ method: 'POST', path: `${CLIENT}/posture-response`, token, body: report })
+  const dial = { serviceId: service, type: 'Dial' }
+  const session = await world.send({ method: 'POST', path: `${CLIENT}/sessions`, token, body: dial })
   const paths: Readonly<Record<string, string>> = {
     service: `${CLIENT}/services/${service}`,
     'policy-advice': `${MANAGEMENT}/identities/${identity}/policy-advice/${service}`,
     posture: `${MANAGEMENT}/controller/posture/identities/${identity}`,
+    session: `${MANAGEMENT}/sessions/${session.body.data?.id}`,
     advise: `${MANAGEMENT}/controller/policy/advise/${identity}/${service}`,
   }
   const path = paths[subject] ?? ''

@@ -479,6 +479,18 @@ describe('administrators see', () => {
     })
   })
 
+  it('a process once that a check of one process and a check of several ask for', async () => {
+    const guarded = await guard({ typeId: 'PROCESS', process })
+    const { path } = process
+    const several = { typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes: [{ osType: 'Linux', path }] }
+    await network.make('posture-checks', { name: `several ${guarded.tag}`, ...several })
+    await guarded.report({ ...running, id: guarded.checkId, path })
+
+    const { processes } = await network.get(`/identities/${guarded.identityId}/posture-data`)
+    const { reported } = await network.get(`/controller/posture/identities/${guarded.identityId}`)
+    expect([processes.length, reported.length]).toEqual([1, 1])
+  })
+
   it('the latest refused sessions, the newest first, with what was reported and what was demanded', async () => {
     const guarded = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
     await network.dial(guarded.who, guarded.service)

@@ -11,11 +11,11 @@ import {
   time,
 } from '../../../src/definitions/schema/json-schema.ts'
 import { type Instant, toIsoTime } from '../../../src/foundation/clock.ts'
-import type {
-  MachineState,
-  MfaState,
-  ProcessResponse,
-  StoredResponse,
+import {
+  listProcesses,
+  type MachineState,
+  type MfaState,
+  type StoredResponse,
 } from '../../../src/policy/posture/machine-state.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
 import { type AnyOperation, defineOperation } from '../../api/operation.ts'
@@ -131,10 +131,6 @@ function renderResponse(response: StoredResponse | undefined) {
 
 function renderMachine(machine: MachineState | undefined) {
   const { os, domain, mac } = machine ?? {}
-  // A process that two posture checks ask for is one response.
-  const processes = machine
-    ? new Set([...machine.processesByCheck.values(), ...machine.processesByPath.values()])
-    : new Set<ProcessResponse>()
   return {
     domain: { ...renderResponse(domain), domain: domain?.domain ?? null },
     mac: { ...renderResponse(mac), addresses: mac?.macAddresses ?? [] },
@@ -144,7 +140,7 @@ function renderMachine(machine: MachineState | undefined) {
       type: os?.type ?? null,
       version: os?.version ?? null,
     },
-    processes: [...processes].map((process) => ({
+    processes: (machine ? listProcesses(machine) : []).map((process) => ({
       ...renderResponse(process),
       path: process.path,
       binaryHash: process.hash,

@@ -4,7 +4,7 @@ import { postureChecks } from '../../definitions/resources/posture-checks.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import { describeComparison, explainFinding, type PostureComparison } from '../../policy/posture/descriptions.ts'
 import type { Evidence } from '../../policy/posture/evaluate-check.ts'
-import type { MachineState } from '../../policy/posture/machine-state.ts'
+import { listProcesses, type MachineState } from '../../policy/posture/machine-state.ts'
 import type { PostureCheck } from '../../policy/posture/posture-checks.ts'
 import type { Context } from '../../storage/context.ts'
 import type { Access } from '../access.ts'
@@ -106,7 +106,8 @@ function describeCheck(check: PostureCheck, name: string, evaluation: PostureEva
   }
 }
 
-function listReported({ os, domain, mac, processesByCheck, processesByPath }: MachineState): ReportedState[] {
+function listReported(machine: MachineState): ReportedState[] {
+  const { os, domain, mac } = machine
   const states: { at: Instant; subject: string; value: string }[] = []
   if (os)
     states.push({
@@ -116,7 +117,7 @@ function listReported({ os, domain, mac, processesByCheck, processesByPath }: Ma
     })
   if (domain) states.push({ at: domain.at, subject: 'domain', value: domain.domain })
   if (mac) states.push({ at: mac.at, subject: 'network addresses', value: mac.macAddresses.join(', ') })
-  for (const process of new Set([...processesByCheck.values(), ...processesByPath.values()])) {
+  for (const process of listProcesses(machine)) {
     const subject = `process ${process.path ?? process.postureCheckId}`
     states.push({ at: process.at, subject, value: process.isRunning ? 'runs' : 'does not run' })
   }

@@ -66,6 +66,18 @@ export function fromStoredMachineState(stored: StoredMachineState): MachineState
   }
 }
 
+/** The reported processes, each once: one that checks of one process and of several ask for is found by check and by path. */
+export function listProcesses({ processesByCheck, processesByPath }: MachineState): ProcessResponse[] {
+  const processes = new Map<string, ProcessResponse>()
+  for (const process of [...processesByCheck.values(), ...processesByPath.values()]) {
+    // By what it says, because a state that was stored has two objects of it.
+    const key = JSON.stringify([process.postureCheckId, process.path])
+    const present = processes.get(key)
+    if (!present || present.at < process.at) processes.set(key, process)
+  }
+  return [...processes.values()]
+}
+
 /** Whether machines reported the same, whenever they did. */
 export function isSameReport(some: MachineState, others: MachineState): boolean {
   const toText = (state: MachineState) =>
