@@ -1,10 +1,12 @@
-// The contract for scripts: for each row, stdout, stderr and exit code of the real binary without a terminal.
+// The contract for scripts: for each row, stdout, stderr and exit code without a terminal. Rows that concern the process, and one of
+// each exit code that a controller causes, run the real binary.
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
 import { ADMIN, type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 
@@ -34,7 +36,7 @@ async function signedIn(isAdmin: boolean): Promise<NodeJS.ProcessEnv> {
   return creation
 }
 
-const cli = (...args: string[]) => controller(args, env)
+const cli = (...args: string[]) => commandLine(args, env)
 
 describe('exit codes, with one sentence and what helps', () => {
   it.each<[what: string, args: string[], code: number, says: RegExp, helps: RegExp]>([
@@ -426,11 +428,9 @@ describe('records', () => {
     await world.signIn({ name: evil })
     const matches = ['identity', 'list', '--filter', 'name contains "evil"']
 
-    const [table, json, yaml] = await Promise.all([
-      cli(...matches),
-      cli(...matches, '-o', 'json'),
-      cli(...matches, '-o', 'yaml'),
-    ])
+    const table = await cli(...matches)
+    const json = await cli(...matches, '-o', 'json')
+    const yaml = await cli(...matches, '-o', 'yaml')
 
     const acting = ['\u001b', '\u202e']
     for (const { stdout } of [table, json, yaml]) {
@@ -480,7 +480,7 @@ describe('deleting', () => {
 describe('profiles', () => {
   it('are created by a sign-in, used, signed out and deleted', async () => {
     const own = cleanEnvironment()
-    const mine = (...args: string[]) => controller(args, own)
+    const mine = (...args: string[]) => commandLine(args, own)
     const { fingerprint } = JSON.parse((await controller(['profile', 'list', '-o', 'json'], env)).stdout).items[0]
     const login = ['login', url, '--username', ADMIN.username, '--password-file', passwordFile]
 
