@@ -18,7 +18,7 @@ const common = {
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/world/template.ts'],
+    globalSetup: ['test/world/run-directory.ts', 'test/world/template.ts'],
     // A run transforms only what has changed since the last one.
     experimental: { fsModuleCache: true },
     projects: [
