@@ -1,5 +1,5 @@
 // "Why can X not reach Y": each link that records alone can break is named, and the command that is proposed repairs it.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toCommandWords } from '../../commands/administration/remedies.ts'
 import { describeApi } from '../../server/operations/api-description.ts'
 import { advise } from '../../src/access/advice/advise.ts'
@@ -8,13 +8,13 @@ import { disconnectedNetwork } from '../../src/access/live-network.ts'
 import type { LiveSources } from '../../src/access/live-state.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { wordsOf } from '../world/shell.ts'
+import { useController } from '../world/use-controller.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 
-let world: TestController
 let network: SmallNetwork
 let count = 0
 const env = cleanEnvironment()
@@ -33,14 +33,13 @@ const live: LiveSources = {
   },
   terminators: { healthOf: (id) => liveFacts.terminators.get(id) ?? 'unknown' },
 }
+const world = useController({ live })
 
 beforeAll(async () => {
-  world = await testController({ live })
   network = await smallNetwork(world)
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
 })
-afterAll(() => world.close())
 
 /** A pair that everything links, under names of its own: tests break one link each. */
 interface Linked {

@@ -1,18 +1,17 @@
 // The impact of a wide change is computed in turns, so that other requests are served meanwhile.
 
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { computeImpact } from '../../src/access/impact/compute-impact.ts'
 import { newId } from '../../src/foundation/ids.ts'
 import { toRecordChange } from '../../src/storage/changes.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 import { smallNetwork } from './network.ts'
 
 const IDENTITIES = 30
 
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const network = await smallNetwork(world)
   for (let at = 0; at < IDENTITIES; at++) await network.person(`person ${at}`, ['staff'])
   await network.service('web', ['inner'])
@@ -20,7 +19,6 @@ beforeAll(async () => {
 afterEach(() => {
   vi.restoreAllMocks()
 })
-afterAll(() => world.close())
 
 it('lets other requests run after a comparison that takes long, and finds every right nevertheless', async () => {
   const context = world.controller.contexts.create({ kind: 'system' })

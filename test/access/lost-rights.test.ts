@@ -1,13 +1,13 @@
 // A session ends in the moment in which its right does, whatever took it, and no other session with it.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { findRevokedSessions } from '../../src/access/sessions/session-revocation.ts'
 import { servicePolicies } from '../../src/definitions/resources/service-policies.ts'
 import type { RecordChange } from '../../src/storage/changes.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
-let world: TestController
+const world = useController()
 let network: SmallNetwork
 let count = 0
 /** Names and attributes of this test alone. */
@@ -18,12 +18,10 @@ let policy: string
 let dial: string
 
 beforeAll(async () => {
-  world = await testController()
   network = await smallNetwork(world)
   await network.router('north')
   await network.openRouters()
 })
-afterAll(() => world.close())
 
 beforeEach(async () => {
   tag = `t${++count}`

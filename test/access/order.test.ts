@@ -1,17 +1,16 @@
 // The order of what memory holds does not depend on its history: a controller shows the same before and after a restart.
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeEach, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useControllerPerTest()
 let people: People
 
 beforeEach(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterEach(() => world.close())
 
 const make = async (plural: string, body: object) => (await people.manage('POST', `/${plural}`, body)).id as string
 
@@ -66,7 +65,7 @@ it.each([
   const read = () => world.send({ method: 'GET', path, token: subject === 'service' ? token : people.token })
   const before = await read()
   await world.stop()
-  world = await testController({ directory: world.directory, clock: world.clock })
+  await world.reopen()
 
   expect(before.status).toBe(200)
   expect((await read()).body).toEqual(before.body)

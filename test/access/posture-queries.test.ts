@@ -1,17 +1,15 @@
 // The posture queries that clients receive with a service: without a report nothing passes.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
-let world: TestController
+const world = useController()
 let network: SmallNetwork
 let sequence = 0
 
 beforeAll(async () => {
-  world = await testController()
   network = await smallNetwork(world)
 })
-afterAll(() => world.close())
 
 /** A service that a new person may dial by policies with these checks, one policy each. */
 async function guarded(...checks: readonly (readonly string[])[]) {

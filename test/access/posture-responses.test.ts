@@ -1,27 +1,26 @@
 // Posture responses of clients: which reports are accepted, what each kind of check makes of them, and what the client,
 // an open session and an administrator see before, while and after a check fails.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { advise } from '../../src/access/advice/advise.ts'
 import { acceptPostureResponses } from '../../src/access/posture/accept-posture-responses.ts'
 import type { PostureResponse } from '../../src/policy/posture/posture-responses.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, testController } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
+import { useController } from '../world/use-controller.ts'
 import { type SmallNetwork, smallNetwork } from './network.ts'
 
 const MINUTE = 60_000
 const GRACE = 5 * MINUTE
 
-let world: TestController
+const world = useController({ settings: { 'session.timeout': '100h' } })
 let network: SmallNetwork
 let count = 0
 
 beforeAll(async () => {
-  world = await testController({ settings: { 'session.timeout': '100h' } })
   network = await smallNetwork(world)
   await network.router('north')
   await network.openRouters()
 })
-afterAll(() => world.close())
 
 /** A service that one identity may dial if its machine passes one posture check. */
 async function guard(check: object) {

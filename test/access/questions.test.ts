@@ -1,12 +1,12 @@
 // The questions `who`, `what`, impact and advice of administrators, for the evaluator that also enforces.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
-let world: TestController
+const world = useController()
 let network: SmallNetwork
 const env = cleanEnvironment()
 let laptop: Person
@@ -19,7 +19,6 @@ let hosts: string
 let routers: string
 
 beforeAll(async () => {
-  world = await testController()
   network = await smallNetwork(world)
   laptop = await network.person('laptop', ['staff', 'north'])
   phone = await network.person('phone', ['staff'])
@@ -35,7 +34,6 @@ beforeAll(async () => {
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
 })
-afterAll(() => world.close())
 
 describe('who may reach a service', () => {
   it('is listed with the permissions, the policies and the roles that decide', async () => {

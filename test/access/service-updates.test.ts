@@ -1,9 +1,9 @@
 // The time by which clients learn that their services changed: it moves if they did, and only then.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
-let world: TestController
+const world = useController()
 let network: SmallNetwork
 let who: Person
 let service: string
@@ -12,10 +12,8 @@ let count = 0
 let tag: string
 
 beforeAll(async () => {
-  world = await testController()
   network = await smallNetwork(world)
 })
-afterAll(() => world.close())
 
 beforeEach(async () => {
   tag = `t${++count}`
@@ -268,7 +266,7 @@ describe('without a change', () => {
   it('is the start of the controller, for sign-ins that are older', async () => {
     world.clock.advance(5000)
     await world.stop()
-    world = await testController({ directory: world.directory, clock: world.clock })
+    await world.reopen()
     network = await smallNetwork(world)
 
     expect(Date.parse(await lastChange())).toBe(world.clock.now())

@@ -1,16 +1,16 @@
 // Dialing and hosting: who gets a session, in which order the refusals come, and what ends a session.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
-let world: TestController
+const world = useController()
 let network: SmallNetwork
 let web: string
 let hidden: string
 let laptop: Person
 
 beforeAll(async () => {
-  world = await testController()
   network = await smallNetwork(world)
   web = await network.service('web', ['web'])
   hidden = await network.service('hidden')
@@ -19,7 +19,6 @@ beforeAll(async () => {
   await network.servicePolicy('Dial', ['#staff'], ['#web'])
   await network.openRouters()
 })
-afterAll(() => world.close())
 
 const refusal = (response: Awaited<ReturnType<SmallNetwork['dial']>>) => [response.status, response.body.error.code]
 
@@ -433,7 +432,7 @@ describe('a session ends', () => {
   it('survives a restart otherwise', async () => {
     const { id } = (await network.dial(laptop, web)).body.data
     await world.stop()
-    world = await testController({ directory: world.directory, clock: world.clock })
+    await world.reopen()
     network = await smallNetwork(world)
 
     expect((await network.dial(laptop, web)).body.data.id).toBe(id)

@@ -1,18 +1,17 @@
 // The audit of sign-ins: accepted ones, refused ones, and ended sessions.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { issue, makeAuthority, registerAuthority, type TestCertificate } from '../world/authorities.ts'
 import type { ClientKey } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 /** The records that are written while `act` runs. */
 async function recorded(act: () => Promise<unknown>) {

@@ -1,17 +1,16 @@
 // Auth policies as records: the built-in one, what they clamp and refuse, and that one in use stays.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 const body = (changed: object = {}) => ({ name: `policy number ${++sequence}`, ...permissivePolicy, ...changed })

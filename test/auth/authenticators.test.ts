@@ -1,23 +1,22 @@
 // Authenticators: made and changed by administrators, changed by their owners, reverted, and asked to be extended.
 import { X509Certificate } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { computeFingerprint, toCertificatePem } from '../../src/pki/certificates.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { readSigningRequest } from '../../src/pki/requests.ts'
 import { callOverTls, clientKey, x509 } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const MINUTE = 60_000
 const inAnHour = () => new Date(world.clock.now() + 60 * MINUTE).toISOString()

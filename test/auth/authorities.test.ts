@@ -5,24 +5,23 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
 import type { KeyKind } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { extensions, forgeCertificate } from '../world/forged-certificates.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60_000
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 let serial = 0
 const flags = { isAuthEnabled: true, isOttCaEnrollmentEnabled: true, isAutoCaEnrollmentEnabled: true }

@@ -1,7 +1,7 @@
 // Enrollment and sign-in with certificates of authorities that operators bring, over TLS.
 import { X509Certificate } from 'node:crypto'
 import { decodeJwt } from 'jose'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import {
   type CertificateOptions,
@@ -13,23 +13,22 @@ import {
   verifyAuthority,
 } from '../world/authorities.ts'
 import { callOverTls, type KeyKind, x509 } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60_000
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 let authority: RegisteredTestAuthority
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
   authority = await registerAuthority(people)
 })
-afterAll(() => world.close())
 
 let serial = 0
 

@@ -1,23 +1,22 @@
 // Mistakes of clients that sign in, enroll or manage credentials: each has a 4xx of its own, which gives the reason.
 import { Buffer } from 'node:buffer'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'
 import { type PemBlock, parsePemBlocks, toPem } from '../../src/pki/pem.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const TOPICS = ['authentication', 'enrollment', 'enrollments', 'authenticators', 'auth-policies', 'current-identity']
 

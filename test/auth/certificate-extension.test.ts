@@ -1,6 +1,6 @@
 // The extension of certificates: a new one is issued, and replaces the old one once its holder has received it.
 import { X509Certificate } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toCertificateFields } from '../../src/authentication/credentials/authenticator-behavior.ts'
 import { createApiSession } from '../../src/authentication/sessions/create-api-session.ts'
 import { flow } from '../../src/authentication/sign-in/flow.ts'
@@ -9,21 +9,20 @@ import { authenticators } from '../../src/definitions/resources/authenticators.t
 import { readSigningRequest } from '../../src/pki/requests.ts'
 import { get } from '../../src/storage/entities/entities.ts'
 import { type ClientKey, callOverTls, clientKey, x509 } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { type Device, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 
-let world: TestController
+const world = useController({ settings: { 'limits.ownChangesPerIdentity': 1000 } })
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController({ settings: { 'limits.ownChangesPerIdentity': 1000 } })
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 /** A device with a session that it began by its certificate. */
 async function signedIn(values: Record<string, unknown> = {}) {

@@ -1,23 +1,22 @@
 // Enrollments as administrators know them, completing them by every path, and how a client checks the controller first.
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
 import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { clientKey } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const MINUTE = 60_000
 const iso = (milliseconds: number) => new Date(world.clock.now() + milliseconds).toISOString()

@@ -1,5 +1,5 @@
 // The second factor of API sessions: whether they owe it, and when they passed it.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
 import { mfaEnrollments } from '../../src/definitions/resources/mfa-enrollments.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
@@ -7,17 +7,16 @@ import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { loadSecretCipher } from '../../src/storage/secrets/key-files.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
-async function enroll(identityId: string, isVerified: boolean, at = world): Promise<string> {
+async function enroll(identityId: string, isVerified: boolean, at: TestController = world): Promise<string> {
   const ciphertext = loadSecretCipher(getDataPaths(at.directory)).encrypt('none', { resource: '', id: '', field: '' })
   const secrets = { encryptedSecret: ciphertext, encryptedRecoveryCodes: ciphertext, lastUsedStep: 0 }
   return at.system.write(async (tx) => {
@@ -32,7 +31,7 @@ async function signIn(person: Person) {
   return { id, token, session: body.data }
 }
 
-const own = async (token: string, at = world) =>
+const own = async (token: string, at: TestController = world) =>
   (await at.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })).body.data
 
 const isFull = async (token: string) =>

@@ -1,25 +1,24 @@
 // The setup of a second factor: an enrollment that is not verified belongs to the API session that started it.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
 import type { Change } from '../../src/storage/changes.ts'
 import { UncommittedChanges } from '../../src/storage/uncommitted-changes.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { LIMITED, MfaPeople, MfaSession, NONE, outcome, WRONG } from '../world/mfa.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let mfa: MfaPeople
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   mfa = new MfaPeople(world, people)
 })
-afterAll(() => world.close())
 
 const now = () => world.clock.now()
 const OWED = [401, 'UNAUTHORIZED', 'SECOND_FACTOR_REQUIRED']

@@ -1,23 +1,22 @@
 // The second factor: enrolled by an app, passed by its codes and by recovery codes, each once, and removed.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { loadSecretCipher } from '../../src/storage/secrets/key-files.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { type Base, MfaPeople, MfaSession, outcome, toCodeHeader, WRONG } from '../world/mfa.ts'
 import { People, type Person } from '../world/people.ts'
 import { download, readPng, readQrCode } from '../world/qr-code.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let mfa: MfaPeople
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   mfa = new MfaPeople(world, people)
 })
-afterAll(() => world.close())
 
 const signIn = (person: Person, base: Base = CLIENT) => mfa.signIn(person, { base })
 const enrolled = (values: Record<string, unknown> = {}, base: Base = CLIENT) => mfa.enrolled(values, { base })

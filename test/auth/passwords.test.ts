@@ -1,22 +1,21 @@
 // Passwords: how many are compared at once, what their hashes cost, what an auth policy demands, and when it locks.
 import * as argon2 from 'argon2'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { type PasswordContext, PasswordHasher } from '../../src/authentication/credentials/password-hasher.ts'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 // As it is, with every call noted.
 vi.mock('argon2', { spy: true })
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const MINUTE = 60_000
 const stranger: PasswordContext = { caller: { kind: 'anonymous' }, origin: { requestId: 'test', address: '192.0.2.1' } }

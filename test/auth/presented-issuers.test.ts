@@ -1,23 +1,22 @@
 // Sign-ins by certificate again and again: the issuers that a client presents are read from one connection, and judged on each.
 import { TLSSocket } from 'node:tls'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { beforeEach, expect, it, vi } from 'vitest'
 import { issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { type Device, People } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60_000
 
-let world: TestController
+const world = useControllerPerTest()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeEach(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterEach(() => world.close())
 
 type Presented = Pick<Device, 'chain' | 'key'>
 

@@ -1,20 +1,19 @@
 // The order in which a client sends the certificates above its own: any leads to its authority, whatever Node.js gives of them.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { issue, registerAuthority, type TestCertificate } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useControllerPerTest()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeEach(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterEach(() => world.close())
 
 const CLAIM = {
   location: 'COMMON_NAME',
@@ -78,7 +77,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
     const { token } = (await people.manage('GET', `/identities/${identityId}`)).enrollment.ottca
     await sendIn('bmt', chain, `/enroll?method=ottca&token=${token}`, version)
     await world.stop()
-    world = await testController({ directory: world.directory, clock: world.clock })
+    await world.reopen()
     at = await world.listen()
 
     expect((await sendIn('tmb', chain, '/authenticate?method=cert', version)).status).toBe(200)

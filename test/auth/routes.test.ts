@@ -2,24 +2,23 @@
 // each is open to just the callers that the table of permissions names.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'
 import type { Api } from '../../src/settings/config.ts'
 import { STILL_TO_COME } from '../contract/contract-differences.ts'
-import { MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let totpPolicy: string
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   totpPolicy = await people.policy({ requireTotp: true })
 })
-afterAll(() => world.close())
 
 type Who = 'everyone' | 'partial session' | 'full session' | 'administrator' | 'administrator, 403 for others'
 

@@ -1,21 +1,20 @@
 // Session certificates: issued for one API session, shown to it alone, accepted for no sign-in, and deleted with it.
 import { createHash, X509Certificate } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { decodeCertificates } from '../../src/pki/pkcs7.ts'
 import { type ClientKey, clientKey, x509 } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const HOUR = 60 * 60 * 1000
 const PATH = `${CLIENT}/current-api-session/certificates`

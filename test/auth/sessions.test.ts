@@ -1,25 +1,24 @@
 // The life of a session: used, idle, ended by its owner, by administrators, and along with what it came from.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { disableIdentity, enableIdentity } from '../../src/authentication/disabling.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { MfaPeople } from '../world/mfa.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const MINUTE = 60_000
 
-function own(token: string, at = world) {
+function own(token: string, at: TestController = world) {
   return at.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
 }
 

@@ -1,24 +1,22 @@
 // A sign-in whose conditions change after its steps have run, and before its session is stored: the change comes first.
 import { X509Certificate } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createApiSession } from '../../src/authentication/sessions/create-api-session.ts'
 import type { Method } from '../../src/authentication/sign-in/authentication-methods.ts'
 import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { type Credentials, SignInAttempt } from '../../src/authentication/sign-in/sign-in-attempt.ts'
 import { requireEnabledIdentity } from '../../src/authentication/sign-in/steps/require-enabled-identity.ts'
 import { issue, type RegisteredTestAuthority, registerAuthority } from '../world/authorities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 /** A sign-in whose steps have run. */
 interface PendingSignIn {

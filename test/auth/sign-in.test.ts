@@ -1,22 +1,21 @@
 // Sign-in by every method, under every flag of an auth policy, in every state of an identity.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
 import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { PASSWORD, People, type PolicyWords } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const MINUTE = 60_000
 

@@ -1,20 +1,18 @@
 // Certificates whose public key is a point that is not on its curve: wherever one is sent, it is a mistake of the client.
 import { X509Certificate } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { buildChain } from '../../src/pki/chains.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { issue, makeAuthority, registerAuthority, withUndecodableKey } from '../world/authorities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const outcome = ({ status, body }: { status: number; body: { error?: { code: string } } }) => [status, body.error?.code]
 const authorityBody = (certPem: string) => ({

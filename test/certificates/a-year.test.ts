@@ -15,23 +15,23 @@ import { computeFingerprint, readNotAfter, readNotBefore, toCertificatePem } fro
 import { isSelfSigned } from '../../src/pki/chains.ts'
 import { decodeCertificates } from '../../src/pki/pkcs7.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT, TestClock, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, TestClock } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 const STEP_DAYS = 14
 const clock = new TestClock(Math.floor((Date.now() - 364 * DAY) / 1000) * 1000)
 const start = clock.now()
 
-let world: TestController
+const directory = join(mkdtempSync(join(tmpdir(), 'a-year-')), 'data')
+await initializeDirectory({ directory, settings: {}, clock })
+const world = useController({ directory, clock })
 let people: People
 let url: string
 let administrators = 0
 
 beforeAll(async () => {
-  const directory = join(mkdtempSync(join(tmpdir(), 'a-year-')), 'data')
-  await initializeDirectory({ directory, settings: {}, clock })
-  world = await testController({ directory, clock })
   await world.controller.certificates.upkeep.runIfDue(world.system)
   await world.controller.membership.announce(world.system, {})
   ;({ url } = await world.listen())
@@ -39,7 +39,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   for (const { agent } of clients) agent.destroy()
-  await world.close()
 })
 
 interface Client {

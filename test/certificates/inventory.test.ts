@@ -3,25 +3,24 @@ import { X509Certificate } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, testController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 import { People } from '../world/people.ts'
 import { recordingLog } from '../world/recording-log.ts'
+import { useController } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 
-let world: TestController
 let people: People
 const log = recordingLog()
+const world = useController({ log })
 
 beforeAll(async () => {
-  world = await testController({ log })
   people = await People.in(world)
   await world.controller.certificates.upkeep.runIfDue(world.system)
 })
-afterAll(() => world.close())
 
 interface Entry {
   readonly id: string

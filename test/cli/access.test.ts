@@ -1,17 +1,17 @@
 // `controller access` and `policy advise --me`: what a device learns of its own access, without any right of an administrator.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
 const administrator = cleanEnvironment()
 const device = cleanEnvironment()
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const people = await People.in(world)
   const { url, rootPem } = await world.listen()
   writeProfiles(administrator, { test: { url, rootPem, token: people.token } })
@@ -25,7 +25,6 @@ beforeAll(async () => {
   await as(administrator, ...policy, '--posture-check-roles', '@code')
   await as(administrator, 'service-policy', 'create', 'web-hosts', '--type', 'Bind', ...roles)
 })
-afterAll(() => world?.close())
 
 const as = (env: NodeJS.ProcessEnv, ...words: string[]) => commandLine(words, env)
 

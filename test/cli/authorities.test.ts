@@ -3,28 +3,27 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { issue, makeAuthority, type TestCertificate } from '../world/authorities.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
+import { copyOfTemplate } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
 const env = cleanEnvironment()
 const directory = copyOfTemplate()
 const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
 
-let world: TestController
+const world = useController()
 let url: string
 
 beforeAll(async () => {
-  world = await testController()
   const at = await world.listen()
   url = at.url
   const { token } = await world.signIn({ name: 'operator', isAdmin: true })
   writeProfiles(env, { test: { ...at, token } })
 })
-afterAll(() => world.close())
 
 function file(name: string, content: string): string {
   const path = join(folder, name)

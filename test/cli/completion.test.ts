@@ -2,17 +2,17 @@
 import { existsSync, mkdtempSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { lacks } from '../world/machine.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let env: NodeJS.ProcessEnv
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   const { token } = await world.signIn({ isAdmin: true })
   await world.signIn({ name: 'laptop' })
@@ -20,7 +20,6 @@ beforeAll(async () => {
   env = cleanEnvironment()
   writeProfiles(env, { test: { url, rootPem, token }, 'other:4433': { url: 'https://other:4433', rootPem } })
 })
-afterAll(() => world?.close())
 
 /** The environment of a shell that finds the program. */
 function onPath(): NodeJS.ProcessEnv {
@@ -90,7 +89,7 @@ describe('the scripts', () => {
     expect(stdout).toBe('4433\n')
   })
 
-  it.skipIf(!isInstalled('zsh'))('complete in zsh, with what each word means', async () => {
+  it.skipIf(lacks('zsh', isInstalled('zsh')))('complete in zsh, with what each word means', async () => {
     const script = `compdef() { }; _describe() { print -rl -- "\${(@P)2}" }
       source <(controller completion zsh)
       words=(controller identity get lap); CURRENT=4; _controller
@@ -102,7 +101,7 @@ describe('the scripts', () => {
     expect(stdout).toBe('lap of honour:\nlaptop:\nuse:Makes a profile the current one.\n')
   })
 
-  it.skipIf(!isInstalled('fish'))('complete in fish', async () => {
+  it.skipIf(lacks('fish', isInstalled('fish')))('complete in fish', async () => {
     const script = "controller completion fish | source; complete -C 'controller identity get lap'"
 
     const { stdout, stderr } = await run('fish', ['--no-config', '-c', script], onPath())

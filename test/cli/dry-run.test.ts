@@ -1,18 +1,18 @@
 // Dry runs: the controller judges a change by every rule, says who would gain or lose access, and changes nothing.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { createStaffPolicy } from '../world/staff-policy.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let token: string
 const env = cleanEnvironment()
 const headers = { 'controller-dry-run': 'true' }
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   token = await world.admin()
   writeProfiles(env, { test: { url, rootPem, token } })
@@ -20,7 +20,6 @@ beforeAll(async () => {
   await cli('service', 'create', 'web', '--role', 'web')
   await createStaffPolicy(cli, 'use')
 })
-afterAll(() => world?.close())
 
 const cli = (...args: string[]) => commandLine(args, env)
 

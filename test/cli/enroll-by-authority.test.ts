@@ -25,6 +25,7 @@ import {
   writeToken,
 } from '../world/enrollments.ts'
 import { expectFaults } from '../world/faults.ts'
+import { lacks } from '../world/machine.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0
@@ -150,13 +151,16 @@ describe('a token of the method ottca', () => {
     expectRefused(await enroll(token, '--pkcs12', cert, '--cert', cert, '--key', cert), 2, /exclude each other/)
   })
 
-  it.skipIf(!hasOpenssl)('is refused with an encrypted key, with the command that decrypts it', async () => {
-    const { token, flags, key } = await prepare(await leaf())
-    execFileSync('openssl', ['pkey', '-in', key, '-aes256', '-passout', 'pass:secret', '-out', `${key}.new`])
-    writeFileSync(key, readFileSync(`${key}.new`))
+  it.skipIf(lacks('openssl', hasOpenssl))(
+    'is refused with an encrypted key, with the command that decrypts it',
+    async () => {
+      const { token, flags, key } = await prepare(await leaf())
+      execFileSync('openssl', ['pkey', '-in', key, '-aes256', '-passout', 'pass:secret', '-out', `${key}.new`])
+      writeFileSync(key, readFileSync(`${key}.new`))
 
-    expectRefused(await enroll(token, ...flags), 2, /laptop\.key is encrypted\nTry: openssl pkey -in \S+laptop\.key/)
-  })
+      expectRefused(await enroll(token, ...flags), 2, /laptop\.key is encrypted\nTry: openssl pkey -in \S+laptop\.key/)
+    },
+  )
 })
 
 describe('an enrollment whose response was lost', () => {
@@ -238,7 +242,7 @@ describe('a token of the method ca', () => {
   })
 })
 
-describe.skipIf(!hasOpenssl)('a PKCS #12 bundle', () => {
+describe.skipIf(lacks('openssl', hasOpenssl))('a PKCS #12 bundle', () => {
   const PASSWORD = 'open sesame'
 
   async function prepareBundle(kind: KeyKind, password = PASSWORD, options: readonly string[] = []) {

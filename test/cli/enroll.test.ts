@@ -29,6 +29,7 @@ import {
   type Token,
   writeToken,
 } from '../world/enrollments.ts'
+import { lacks } from '../world/machine.ts'
 import { CTRL_C, ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
 let network: ReachableController
@@ -324,7 +325,7 @@ describe('what cannot be written', () => {
     expect((await enroll(token.file, '--out', join(token.folder, 'other.json'))).code).toBe(0)
   })
 
-  it.skipIf(process.getuid?.() === 0)(
+  it.skipIf(lacks('an account other than root', process.getuid?.() !== 0))(
     'is noticed before the token is used: a directory without permission',
     async () => {
       const token = await enrollmentToken(network.people)
@@ -337,7 +338,7 @@ describe('what cannot be written', () => {
     },
   )
 
-  it.skipIf(spawnSync('prlimit', ['--version']).status !== 0)(
+  it.skipIf(lacks('prlimit', spawnSync('prlimit', ['--version']).status === 0))(
     'is noticed before the token is used: a full disk',
     async () => {
       const token = await enrollmentToken(network.people)

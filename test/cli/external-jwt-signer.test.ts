@@ -1,23 +1,23 @@
 // `controller external-jwt-signer`: signers made and named as people do, and the test of a token that explains itself.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { testController } from '../world/controller.ts'
 import { authorityFile, json, openEndpoint } from '../world/endpoints.ts'
 import { AUDIENCE, createIssuerKey, Issuer, toJwk } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let issuer: Issuer
 let folder: string
 const env = cleanEnvironment()
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   const { url, rootPem } = await world.listen()
   folder = env.HOME as string
@@ -25,7 +25,6 @@ beforeAll(async () => {
   issuer = new Issuer()
   writeFileSync(join(folder, 'signer.pem'), issuer.certificate())
 })
-afterAll(() => world.close())
 
 const run = (...args: string[]): Promise<Finished> => commandLine(['external-jwt-signer', ...args], env)
 

@@ -4,25 +4,25 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { ADMIN, type TestController, testController } from '../world/controller.ts'
+import { ADMIN } from '../world/controller.ts'
 import { serverCertificate } from '../world/endpoints.ts'
+import { lacks } from '../world/machine.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
 const files = mkdtempSync(join(tmpdir(), 'failures-'))
 const env = cleanEnvironment()
-let world: TestController
+const world = useController()
 let url: string
 let rootPem: string
 
 beforeAll(async () => {
-  world = await testController()
   ;({ url, rootPem } = await world.listen())
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
 })
-afterAll(() => world?.close())
 
 const cli = (...args: string[]) => commandLine(args, env)
 
@@ -46,15 +46,18 @@ describe('a file that cannot be used', () => {
     expect(stderr).not.toMatch(/ENOENT|EISDIR|ENOTDIR/)
   })
 
-  it.skipIf(process.geteuid?.() === 0)('is named with its owner if access is denied', async () => {
-    const path = join(files, 'closed')
-    writeFileSync(path, '{}')
-    chmodSync(path, 0)
+  it.skipIf(lacks('an account other than root', process.geteuid?.() !== 0))(
+    'is named with its owner if access is denied',
+    async () => {
+      const path = join(files, 'closed')
+      writeFileSync(path, '{}')
+      chmodSync(path, 0)
 
-    const { stderr } = await cli('identity', 'create', 'x', '--data', `@${path}`)
+      const { stderr } = await cli('identity', 'create', 'x', '--data', `@${path}`)
 
-    expect(stderr).toMatch(/permission denied: .* belongs to the account \d+, and this command runs as/)
-  })
+      expect(stderr).toMatch(/permission denied: .* belongs to the account \d+, and this command runs as/)
+    },
+  )
 })
 
 describe('config data with several mistakes', () => {
@@ -291,7 +294,7 @@ describe('the version of a controller that does not run', () => {
   })
 })
 
-describe.skipIf(!existsSync('/dev/full'))('a full disk behind stdout', () => {
+describe.skipIf(lacks('/dev/full', existsSync('/dev/full')))('a full disk behind stdout', () => {
   const onFullDisk = (words: string) =>
     run('bash', ['-c', `"$0" "$1" ${words} > /dev/full`, process.execPath, BINARY], env)
 

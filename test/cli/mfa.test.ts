@@ -2,32 +2,30 @@
 import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { MfaSession, NONE, outcome } from '../world/mfa.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { readQrCode } from '../world/qr-code.ts'
 import { DARK, drawScreen, LIGHT } from '../world/screen.ts'
 import { CTRL_C, ENTER, onTerminal, type PromptInput, plainText, type TerminalOptions } from '../world/terminal.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController({ settings: { 'totp.issuer': 'controller.example.com' } })
 let people: People
 let url: string
 let rootPem: string
 let files: string
 
 beforeAll(async () => {
-  world = await testController({ settings: { 'totp.issuer': 'controller.example.com' } })
   people = await People.in(world)
   ;({ url, rootPem } = await world.listen())
   files = mkdtempSync(join(tmpdir(), 'mfa-'))
   writeFileSync(join(files, 'password'), `${PASSWORD}\n`)
 })
-afterAll(() => world?.close())
 
 let fileCount = 0
 const newFile = () => join(files, `codes-${++fileCount}`)

@@ -9,23 +9,22 @@ import { fileResources } from '../../src/operations/network-file/file-resources.
 import { BINARY, cleanEnvironment, controller } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { configureNetwork } from '../world/configured-network.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { TestClock, type TestController, testController } from '../world/controller.ts'
 import { listServer } from '../world/list-server.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 const env = cleanEnvironment()
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   const people = await People.in(world, 'operator')
   writeProfiles(env, { test: { url, rootPem, token: people.token } })
   await configureNetwork(people)
 })
-afterAll(() => world?.close())
 
 const cli = (...args: string[]) => commandLine(args, env)
 
@@ -560,6 +559,6 @@ describe('export', () => {
     expect(await cli('plan', '-f', file, ...where)).toMatchObject({ code: 3, stderr: '' })
     expect((await cli('apply', '-f', file, '--yes', ...where)).stdout).toContain('1 created, 0 changed, 0 deleted')
     expect((await cli('plan', '-f', file, ...where)).code).toBe(0)
-    world = await testController({ directory: world.directory })
+    await world.reopen({ clock: new TestClock() })
   })
 })

@@ -2,30 +2,28 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment, controller } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
+import { useController } from '../world/use-controller.ts'
 
 const NEW_PASSWORD = 'wrong mare capacitor'
 const files = mkdtempSync(join(tmpdir(), 'passwd-'))
 
-let world: TestController
+const world = useController()
 let people: People
 let at: { url: string; rootPem: string }
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
   for (const [name, text] of Object.entries({ old: PASSWORD, new: NEW_PASSWORD, short: 'abc', wrong: 'mistaken' })) {
     writeFileSync(join(files, name), `${text}\n`)
   }
 })
-afterAll(() => world?.close())
 
 /** A person who is signed in on a machine of their own. */
 async function signedIn(): Promise<{ person: Person; env: NodeJS.ProcessEnv }> {

@@ -1,29 +1,27 @@
 // `controller pki …` and `controller certificate list`, and how the profiles of users learn a new root.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { cleanEnvironment, type Finished } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
 const env = cleanEnvironment()
 
-let world: TestController
+const world = useController()
 let people: People
 let url: string
 let oldRootPem: string
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   await world.controller.certificates.upkeep.runIfDue(world.system)
   ;({ url, rootPem: oldRootPem } = await world.listen())
   writeProfiles(env, { test: { url, rootPem: oldRootPem, token: people.token } })
 })
-afterAll(() => world.close())
 
 const run = (...words: string[]): Promise<Finished> => commandLine([...words, '--profile', 'test'], env)
 

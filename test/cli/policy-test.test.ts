@@ -2,19 +2,18 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { createStaffPolicy } from '../world/staff-policy.ts'
+import { useController } from '../world/use-controller.ts'
 
 const file = join(mkdtempSync(join(tmpdir(), 'policy-test-')), 'expectations.yaml')
 const env = cleanEnvironment()
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
   await cli('identity', 'create', 'laptop', '--role', 'staff')
@@ -22,7 +21,6 @@ beforeAll(async () => {
   await cli('service', 'create', 'web', '--role', 'web')
   await createStaffPolicy(cli, 'use')
 })
-afterAll(() => world?.close())
 
 const cli = (...args: string[]) => commandLine(args, env)
 

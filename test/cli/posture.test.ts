@@ -1,20 +1,20 @@
 // The commands about posture, as administrators type them.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { smallNetwork } from '../access/network.ts'
 import { AuthenticatorApp } from '../world/authenticator-app.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 const env = cleanEnvironment()
 const run = (...args: string[]) => commandLine(args, env)
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
   const network = await smallNetwork(world)
@@ -38,7 +38,6 @@ beforeAll(async () => {
   await network.report(laptop, { typeId: 'DOMAIN', domain: 'c.d' })
   await network.report(laptop, { id: agent, typeId: 'PROCESS', path: '/bin/agent', isRunning: false })
 })
-afterAll(() => world?.close())
 
 describe('identity posture', () => {
   it('shows what was reported, and which checks pass and why not', async () => {

@@ -3,26 +3,24 @@ import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
 const env = cleanEnvironment()
 const folder = mkdtempSync(join(tmpdir(), 'router-configuration-'))
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token: people.token } })
 })
-afterAll(() => world?.close())
 
 const create = (...words: string[]) => commandLine(['edge-router', 'create', ...words], env)
 const read = (name: string) => parse(readFileSync(join(folder, name), 'utf8'))

@@ -6,15 +6,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeAuthority } from '../world/authorities.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 const env = cleanEnvironment()
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   writeProfiles(env, { test: { ...at, token: await world.admin() } })
   await cli('service', 'create', 'web', '--role', 'web', '--role', 'internal')
@@ -32,7 +32,6 @@ beforeAll(async () => {
     '#web',
   )
 })
-afterAll(() => world?.close())
 
 const cli = (...args: string[]) => commandLine(args, env)
 const readOut = async (...args: string[]) => {

@@ -2,20 +2,20 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
-import { ADMIN, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { ADMIN, MANAGEMENT } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { CTRL_C, ENTER, onTerminal, type PromptInput, plainText } from '../world/terminal.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let url: string
 let rootPem: string
 let env: NodeJS.ProcessEnv
 let operatorToken: string
 
 beforeAll(async () => {
-  world = await testController()
   ;({ url, rootPem } = await world.listen())
   const { token } = await world.signIn({ name: 'operator', isAdmin: true })
   operatorToken = token
@@ -24,7 +24,6 @@ beforeAll(async () => {
   writeProfiles(env, { test: { url, rootPem, token }, gone: { url: 'https://127.0.0.1:9', rootPem, token } })
   await world.signIn({ name: 'laptop', roleAttributes: ['staff', 'abroad', 'a-rather-long-role-attribute'] })
 })
-afterAll(() => world?.close())
 
 const ESCAPE = '\u001b'
 

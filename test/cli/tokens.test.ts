@@ -3,25 +3,23 @@ import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
+import { useController } from '../world/use-controller.ts'
 
 const env = cleanEnvironment()
 const folder = mkdtempSync(join(tmpdir(), 'tokens-'))
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const { token } = await People.in(world)
   const { url, rootPem } = await world.listen()
   writeProfiles(env, { test: { url, rootPem, token } })
 })
-afterAll(() => world?.close())
 
 const run = (...words: string[]) => commandLine(words, env)
 const HOUR_MS = 60 * 60_000

@@ -1,20 +1,18 @@
 // Concurrent requests have the effects of requests one after the other, for every resource.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 const AT_ONCE = 8
 const atOnce = <T>(request: (at: number) => Promise<T>) =>

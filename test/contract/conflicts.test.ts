@@ -1,22 +1,20 @@
 // Which deletions are refused because of other records: each that the documents declare as 409, by a request that is refused so.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { buildOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations } from '../../server/operations/operations.ts'
 import { issue, registerAuthority } from '../world/authorities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 const newName = () => `in use ${++sequence}`

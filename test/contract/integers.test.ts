@@ -1,23 +1,21 @@
 // Every integer that a body can hold has a range, and whatever lies in it can be stored, read, listed and filtered by.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '../../server/operations/operations.ts'
 import { buildInputSchema } from '../../src/definitions/model/input.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import type { JsonSchema } from '../../src/definitions/schema/json-schema.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let sequence = 0
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 // Stands for the keys of a map.
 const ANY_KEY = '*'

@@ -1,19 +1,18 @@
 // Empty sets and absent values, as OpenZiti's clients and clients of the documents receive them.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let token = ''
 let sequence = 0
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   token = await world.admin()
 })
-afterAll(() => world.close())
 
 const newName = () => `without sets ${++sequence}`
 const read = async (path: string, headers: Record<string, string>) =>

@@ -1,22 +1,21 @@
 // A change is written whole or not at all: wherever the database fails in the middle of one, nothing of it stays.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { contentsOf, tablesOf } from '../world/contents.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import type { TestController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let sequence = 0
 const newName = (what: string) => `${what} ${++sequence}`
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   await watchTables()
 })
-afterAll(() => world.close())
 
 /** One request that changes much, on a network of its own. */
 interface Change {

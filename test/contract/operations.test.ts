@@ -1,20 +1,18 @@
 // Rules that hold for every operation.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AnyOperation } from '../../server/api/operation.ts'
 import { defineOperation } from '../../server/api/operation.ts'
 import { dataResponse } from '../../server/api/responses.ts'
 import { buildApp, listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let stranger: { id: string; token: string }
 
 beforeAll(async () => {
-  world = await testController()
   stranger = await world.signIn({ name: 'no administrator' })
 })
-afterAll(() => world.close())
 
 const everyRoute = operations.flatMap((each) => listRoutes(each).map(({ path, api }) => ({ each, path, api })))
 const restricted = everyRoute.filter(({ each }) => 'permission' in each.access)

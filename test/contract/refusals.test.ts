@@ -1,20 +1,19 @@
 // Refusals of every resource: each rule of each field with its status, code and field, and that nothing of it is written.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { type AnyField, toMemberName } from '../../src/definitions/schema/fields.ts'
 import { contentsOf } from '../world/contents.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 /** By resource: a record and its body, and the body of another. */
 const existing = new Map<string, { id: string; other: Record<string, unknown>; body: Record<string, unknown> }>()
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   for (const resource of changeable) {
     const other = { ...(await exampleBody(world, resource, `another ${resource.name}`)) }
@@ -24,7 +23,6 @@ beforeAll(async () => {
     existing.set(resource.plural, { id: await manage.make(resource.plural, body), other, body })
   }
 })
-afterAll(() => world.close())
 
 const changeable = (resources as readonly AnyResource[]).filter(({ verbs }) => verbs.includes('create'))
 

@@ -6,14 +6,14 @@ import type { Request, Transport } from '../../src/client/transport.ts'
 import { toLinkedPlural } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
-import { MANAGEMENT, type TestController, testController, toTestResponse } from '../world/controller.ts'
+import { MANAGEMENT, toTestResponse } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 const transports: Record<string, Transport> = {}
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   const token = await world.admin()
   transports['over HTTPS'] = createHttpTransport({ url, rootPem, headers: { 'net-session': token } })
@@ -24,7 +24,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await transports['over HTTPS']?.close()
-  await world.close()
 })
 
 const changeable = (resources as readonly AnyResource[]).filter(({ verbs }) => verbs.includes('create'))
@@ -66,58 +65,62 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     expect(shown.meta).toMatchObject({ apiVersion: '0.0.1', apiEnrollmentVersion: '0.0.1' })
   })
 
-  it.skipIf(!resource.verbs.includes('patch'))('keep on a patch what it does not name', async () => {
-    const { id } = await make(way, resource, uniqueName(resource, way, 'patched'))
-    const before = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
-    world.clock.advance(1000)
+  if (resource.verbs.includes('patch')) {
+    it('keep on a patch what it does not name', async () => {
+      const { id } = await make(way, resource, uniqueName(resource, way, 'patched'))
+      const before = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      world.clock.advance(1000)
 
-    const response = await send(way, {
-      method: 'PATCH',
-      path: `/${resource.plural}/${id}`,
-      body: { tags: { site: 'north' } },
+      const response = await send(way, {
+        method: 'PATCH',
+        path: `/${resource.plural}/${id}`,
+        body: { tags: { site: 'north' } },
+      })
+
+      const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      expect(response.status).toBe(200)
+      expect(response.body.data).toEqual({})
+      expect(after.body.data).toEqual({
+        ...before.body.data,
+        tags: { site: 'north' },
+        updatedAt: new Date(world.clock.now()).toISOString(),
+      })
+    })
+  }
+
+  if (resource.verbs.includes('replace')) {
+    it('lose on a replace what it does not name', async () => {
+      const { id, body } = await make(way, resource, uniqueName(resource, way, 'replaced'))
+      await send(way, { method: 'PATCH', path: `/${resource.plural}/${id}`, body: { tags: { site: 'north' } } })
+
+      const response = await send(way, { method: 'PUT', path: `/${resource.plural}/${id}`, body })
+
+      const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      expect(response.body.error).toBeUndefined()
+      expect(after.body.data.tags).toEqual({})
     })
 
-    const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
-    expect(response.status).toBe(200)
-    expect(response.body.data).toEqual({})
-    expect(after.body.data).toEqual({
-      ...before.body.data,
-      tags: { site: 'north' },
-      updatedAt: new Date(world.clock.now()).toISOString(),
+    it('take back a record as it was read', async () => {
+      const { id, body: sent } = await make(way, resource, uniqueName(resource, way, 'sent back'))
+      const { body: read } = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      const inputs = Object.fromEntries(
+        Object.entries(resource.fields).flatMap(([name, { options }]) =>
+          options.input ? [[options.input, read.data[options.access === 'internal' ? options.input : name]]] : [],
+        ),
+      )
+      const secrets = Object.fromEntries(
+        Object.entries(resource.inputs).flatMap(([name, { options }]) => (options.secret ? [[name, sent[name]]] : [])),
+      )
+
+      const response = await send(way, {
+        method: 'PUT',
+        path: `/${resource.plural}/${id}`,
+        body: { ...read.data, ...inputs, ...secrets },
+      })
+
+      expect(response.body.error).toBeUndefined()
     })
-  })
-
-  it.skipIf(!resource.verbs.includes('replace'))('lose on a replace what it does not name', async () => {
-    const { id, body } = await make(way, resource, uniqueName(resource, way, 'replaced'))
-    await send(way, { method: 'PATCH', path: `/${resource.plural}/${id}`, body: { tags: { site: 'north' } } })
-
-    const response = await send(way, { method: 'PUT', path: `/${resource.plural}/${id}`, body })
-
-    const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
-    expect(response.body.error).toBeUndefined()
-    expect(after.body.data.tags).toEqual({})
-  })
-
-  it.skipIf(!resource.verbs.includes('replace'))('take back a record as it was read', async () => {
-    const { id, body: sent } = await make(way, resource, uniqueName(resource, way, 'sent back'))
-    const { body: read } = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
-    const inputs = Object.fromEntries(
-      Object.entries(resource.fields).flatMap(([name, { options }]) =>
-        options.input ? [[options.input, read.data[options.access === 'internal' ? options.input : name]]] : [],
-      ),
-    )
-    const secrets = Object.fromEntries(
-      Object.entries(resource.inputs).flatMap(([name, { options }]) => (options.secret ? [[name, sent[name]]] : [])),
-    )
-
-    const response = await send(way, {
-      method: 'PUT',
-      path: `/${resource.plural}/${id}`,
-      body: { ...read.data, ...inputs, ...secrets },
-    })
-
-    expect(response.body.error).toBeUndefined()
-  })
+  }
 
   it('are found in their list by id', async () => {
     const { id } = await make(way, resource, uniqueName(resource, way, 'listed'))
@@ -255,7 +258,7 @@ describe.each(cases(listed.filter(({ relations }) => Object.keys(relations).leng
       expect(response.status).toBe(404)
     })
 
-    it.skipIf(!resource.verbs.includes('create')).each(relations)('%s is a list', async (relation) => {
+    it.each(resource.verbs.includes('create') ? relations : [])('%s is a list', async (relation) => {
       const { id } = await make(way, resource, uniqueName(resource, way, `with ${relation}`))
 
       const response = await send(way, { method: 'GET', path: `/${resource.plural}/${id}/${relation}` })

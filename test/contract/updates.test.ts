@@ -1,23 +1,22 @@
 // Replacing and patching every field of every resource: what they set, what they reset, what they leave.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { type AnyField, toMemberName } from '../../src/definitions/schema/fields.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
 import { exampleBody } from '../world/examples.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
 type Body = Record<string, unknown>
 
-let world: TestController
+const world = useController()
 let manage: Management
 let sequence = 0
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 const replaceable = (resources as readonly AnyResource[]).filter(
   ({ verbs }) => verbs.includes('create') && verbs.includes('replace'),

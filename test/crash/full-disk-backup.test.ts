@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { BINARY, cleanEnvironment, controller, type Finished, run } from '../world/binary.ts'
 import { copyOfTemplate } from '../world/controller.ts'
+import { lacks } from '../world/machine.ts'
 
 const env = cleanEnvironment()
 const directory = copyOfTemplate()
@@ -37,7 +38,7 @@ function hasPrlimit(): boolean {
 const contentOf = () =>
   ['database', 'config', 'auditKey'].map((name) => readFileSync(getDataPaths(directory)[name as 'config']))
 
-describe.skipIf(!hasPrlimit())('a full disk', () => {
+describe.skipIf(lacks('prlimit', hasPrlimit()))('a full disk', () => {
   it.each([100_000, 300_000])('at %i bytes leaves the previous backup', async (bytes) => {
     const before = readFileSync(file)
 

@@ -9,6 +9,7 @@ import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, toTestResponse } from '../world/controller.ts'
 import { allowFaults, expectFaults } from '../world/faults.ts'
+import { lacks } from '../world/machine.ts'
 
 const directory = copyOfTemplate()
 const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
@@ -50,7 +51,7 @@ function hasPrlimit(): boolean {
   }
 }
 
-describe.skipIf(!hasPrlimit())('a controller whose disk is full', () => {
+describe.skipIf(lacks('prlimit', hasPrlimit()))('a controller whose disk is full', () => {
   it('refuses changes and goes on reading, and takes changes again once there is room', async () => {
     expectFaults(/STORAGE_UNAVAILABLE/)
     await create('before')

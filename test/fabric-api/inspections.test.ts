@@ -1,17 +1,17 @@
 // Inspections, as the tools of operators request them: what the controller holds in memory, without any secret.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FABRIC, type TestController, testController } from '../world/controller.ts'
+import { FABRIC } from '../world/controller.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const apis = ['client', 'management', 'fabric', 'control']
+const world = useController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
 let token: string
 let router: { id: string }
 let simulated: SimulatedRouter
 
 beforeAll(async () => {
-  const apis = ['client', 'management', 'fabric', 'control']
-  world = await testController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
   await world.controller.membership.announce(world.system, {})
   const address = await world.listen()
   token = await world.admin()
@@ -23,7 +23,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await simulated.close()
-  await world.close()
 })
 
 const send = (body: object, session = token) =>

@@ -3,18 +3,18 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ContentType } from '../../server/control-channel/content-types.ts'
 import { FaultSchema, RouterLinksSchema } from '../../server/control-channel/messages/control_pb.ts'
-import { FABRIC, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { FABRIC, type TestResponse } from '../world/controller.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const apis = ['client', 'management', 'fabric', 'control']
+const world = useController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
 let token: string
 let routers: [EnrolledRouter, EnrolledRouter]
 let connections: [SimulatedRouter, SimulatedRouter]
 
 beforeAll(async () => {
-  const apis = ['client', 'management', 'fabric', 'control']
-  world = await testController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
   await world.controller.membership.announce(world.system, {})
   const address = await world.listen()
   token = await world.admin()
@@ -29,7 +29,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await Promise.all(connections.map((connection) => connection.close()))
-  await world.close()
 })
 
 function ask(method: string, path: string, body?: unknown): Promise<TestResponse> {

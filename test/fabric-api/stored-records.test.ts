@@ -1,21 +1,21 @@
 // The fabric API, as tools of operators use it: routers, services and terminators, and changes of terminators.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { FABRIC, type TestController, type TestResponse, testController, tlsTransport } from '../world/controller.ts'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { FABRIC, type TestResponse, testController, tlsTransport } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const apis = ['client', 'management', 'fabric', 'control']
+const world = useController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
 let token: string
 let manage: Management
 let address: { url: string; rootPem: string }
 const open: SimulatedRouter[] = []
 
 beforeAll(async () => {
-  const apis = ['client', 'management', 'fabric', 'control']
-  world = await testController({ settings: { listeners: [{ address: '127.0.0.1:0', apis, dialect: 'native' }] } })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
   token = await world.admin()
@@ -24,7 +24,6 @@ beforeAll(async () => {
 afterEach(async () => {
   await Promise.all(open.splice(0).map((router) => router.close()))
 })
-afterAll(() => world.close())
 
 /** A request with the session header of the tools. */
 function ask(method: string, path: string, body?: unknown): Promise<TestResponse> {

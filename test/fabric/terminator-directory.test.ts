@@ -1,19 +1,17 @@
 // The terminators in memory follow those that are stored, and are the same after a restart.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { terminators } from '../../src/definitions/resources/terminators.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 const directory = () => world.controller.fabric.terminators
 const idsOf = (serviceId: string, instanceId = '') =>

@@ -1,24 +1,23 @@
 // Nonsense as queries: random bytes, and queries with something wrong. Always a list, or a refusal that says where.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { parseQuery, parseSort } from '../../src/storage/filter/parse.ts'
 import { planList } from '../../src/storage/lists/list-plan.ts'
 import { list } from '../../src/storage/lists/lists.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
 import { type Random, random } from '../world/random.ts'
+import { useController } from '../world/use-controller.ts'
 import { type Listed, randomNetwork } from './random-network.ts'
 import { QueryMaker } from './random-queries.ts'
 
 const TEXTS = 20_000
 const QUERIES = 3_000
 
-let world: TestController
+const world = useController()
 let lists: Listed[]
 
 beforeAll(async () => {
-  world = await testController()
   lists = await randomNetwork(world, random(2), 10)
 })
-afterAll(() => world.close())
 
 interface Cause {
   readonly message?: string

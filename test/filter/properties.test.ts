@@ -1,7 +1,7 @@
 // Random filters, orders and pages over random records give what an evaluation in memory gives.
 import { join } from 'node:path'
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { getCompiledResource } from '../../src/definitions/model/index.ts'
 import { FilterCompiler } from '../../src/storage/filter/compile.ts'
 import { planList } from '../../src/storage/lists/list-plan.ts'
@@ -9,22 +9,20 @@ import { list } from '../../src/storage/lists/lists.ts'
 import { DatabaseFiles } from '../../src/storage/sqlite/database-files.ts'
 import { Scans } from '../../src/storage/sqlite/scans.ts'
 import { untyped } from '../../src/storage/untyped.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Random, random } from '../world/random.ts'
+import { useController } from '../world/use-controller.ts'
 import { type Listed, randomNetwork } from './random-network.ts'
 import { compareText, QueryMaker, type Seen } from './random-queries.ts'
 
 const RECORDS = 40
 const QUERIES = 1_500
 
-let world: TestController
+const world = useController()
 let lists: Listed[]
 
 beforeAll(async () => {
-  world = await testController()
   lists = await randomNetwork(world, random(1), RECORDS)
 })
-afterAll(() => world.close())
 
 /** Keys of an order, as text and as what they do. */
 function randomOrder(dice: Random, { symbols }: Listed): { text: string; compare(a: Seen, b: Seen): number } {

@@ -1,22 +1,21 @@
 // The path of a device: it is made, enrolls, signs in by its certificate, and sees exactly what policies grant.
 import { decodeJwt, decodeProtectedHeader, importX509, jwtVerify } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { computeFingerprint, toCertificatePem } from '../../src/pki/certificates.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { type ClientKey, callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let url: string
 let rootPem: string
 let admin: string
 
 beforeAll(async () => {
-  world = await testController()
   ;({ url, rootPem } = await world.listen())
   admin = await world.admin()
 })
-afterAll(() => world.close())
 
 async function manage(method: string, path: string, body?: unknown) {
   const response = await world.send({

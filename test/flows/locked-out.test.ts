@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hasUsableAdministrator } from '../../src/authentication/administrators/administrators.ts'
 import { decodeBootstrap } from '../../src/authentication/administrators/bootstrap-codec.ts'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
@@ -14,20 +14,19 @@ import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { cleanEnvironment, controller } from '../world/binary.ts'
 import { ADMIN, CLIENT, type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
-
-beforeEach(async () => {
-  world = await testController()
-})
-afterEach(() => world.close())
+const world = useControllerPerTest()
 
 async function firstAdministrator(): Promise<string> {
   const query = world.controller.store.db.selectFrom('identities').select('id').where('isDefaultAdmin', '=', 1)
   return (await query.executeTakeFirstOrThrow()).id
 }
 
-async function signIn(credentials: { username: string; password: string }, at = world): Promise<number> {
+async function signIn(
+  credentials: { username: string; password: string },
+  at: TestController = world,
+): Promise<number> {
   const { username, password } = credentials
   const path = `${CLIENT}/authenticate?method=password`
   return (await at.send({ method: 'POST', path, body: { username, password } })).status

@@ -1,21 +1,19 @@
 // A client changes large records again and again: the audit stores what changed, and little of large values.
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { ChainedRecord } from '../../src/storage/audit/audit-chain.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let admin: Management
 
 const KIB = 1024
 const PER_SIDE = 32 * KIB
 
 beforeAll(async () => {
-  world = await testController()
   admin = await managementOf(world)
 })
-afterAll(() => world.close())
 
 async function newest(): Promise<ChainedRecord> {
   const query = world.controller.store.db.selectFrom('audit_records').selectAll().orderBy('n', 'desc')

@@ -1,5 +1,5 @@
 // A bootstrap token that leaks later, from a terminal or a log, must not take over a controller that has administrators.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { decodeBootstrap } from '../../src/authentication/administrators/bootstrap-codec.ts'
 import { findFirstAdministrator, recoverAdministrator } from '../../src/authentication/administrators/recovery.ts'
 import { disableIdentity, enableIdentity } from '../../src/authentication/disabling.ts'
@@ -8,27 +8,19 @@ import { identities } from '../../src/definitions/resources/identities.ts'
 import { createBootstrapToken } from '../../src/initialize.ts'
 import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { AuthenticatorApp } from '../world/authenticator-app.ts'
-import {
-  ADMIN,
-  CLIENT,
-  MANAGEMENT,
-  type TestController,
-  type TestResponse,
-  testController,
-} from '../world/controller.ts'
+import { ADMIN, CLIENT, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
 const THIEF = { username: 'thief', password: 'taken over by night' } as const
 
-let world: TestController
+const world = useControllerPerTest()
 let first: string
 
 beforeEach(async () => {
-  world = await testController()
   first = await findFirstAdministrator(world.system)
   await world.system.write((tx) => disableIdentity(world.controller.entities, tx, first, 0))
 })
-afterEach(() => world.close())
 
 async function newToken(): Promise<string> {
   return decodeBootstrap(await createBootstrapToken(world.controller))?.token ?? ''

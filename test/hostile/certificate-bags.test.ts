@@ -8,7 +8,7 @@ import {
   X509Certificate,
 } from 'node:crypto'
 import { TLSSocket } from 'node:tls'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest'
 import { issueCertificate, toCertificatePem } from '../../src/pki/certificates.ts'
 import { buildChain, SignatureBudget } from '../../src/pki/chains.ts'
 import { DerReader, der } from '../../src/pki/der.ts'
@@ -16,22 +16,20 @@ import { encodeDistinguishedName } from '../../src/pki/names.ts'
 import { parsePemBlocks, toPem } from '../../src/pki/pem.ts'
 import { readSigningRequest } from '../../src/pki/requests.ts'
 import { clientKey, x509 } from '../world/certificates.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 const DAY = 24 * 60 * 60_000
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 let verify: MockInstance<X509Certificate['verify']>
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 beforeEach(() => {
   verify = vi.spyOn(X509Certificate.prototype, 'verify')

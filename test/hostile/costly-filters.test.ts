@@ -1,16 +1,15 @@
 // Filters that are made to cost much: they are refused, or run where they delay no other request.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { parseQuery } from '../../src/storage/filter/parse.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let token: string
 
 beforeAll(async () => {
-  world = await testController()
   token = await world.admin()
 })
-afterAll(() => world.close())
 
 const list = (plural: string, filter: string) =>
   world.send({ method: 'GET', path: `${MANAGEMENT}/${plural}?filter=${encodeURIComponent(filter)}`, token })

@@ -1,19 +1,19 @@
 // Lists of many records by filters that read each of them: they succeed like any other, and do not block the event loop.
 import { setImmediate } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
 const IDENTITIES = 12_000
 const names = Array.from({ length: IDENTITIES }, (_, at) => `${at % 2 ? 'É' : 'e'}tage ${at}`)
 
-let world: TestController
+const world = useController()
 let token: string
 const ids: string[] = []
 
 beforeAll(async () => {
-  world = await testController()
   token = await world.admin()
   await world.system.write(async (tx) => {
     for (const [at, name] of names.entries()) {
@@ -30,7 +30,6 @@ beforeAll(async () => {
     }
   })
 }, 120_000)
-afterAll(() => world.close())
 
 async function list(filter: string, more = '') {
   const before = world.controller.store.stats().scans

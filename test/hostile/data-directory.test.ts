@@ -23,9 +23,9 @@ import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment, freePort, serve } from '../world/binary.ts'
 import { copyOfTemplate } from '../world/controller.ts'
+import { lacks } from '../world/machine.ts'
 
 const isRoot = process.geteuid?.() === 0
-if (!isRoot) process.stdout.write('skipped: tests of two accounts need root, who can act as another one\n')
 
 /** The account of a service, different from the one that runs the tests. */
 const SERVICE = 65_534
@@ -125,111 +125,117 @@ describe('a data directory that other accounts could read', () => {
   })
 })
 
-describe.skipIf(!isRoot)('a data directory that belongs to the account of the service', () => {
-  beforeEach(() => {
-    rmSync(join(directory, '..'), { recursive: true })
-    directory = reachableCopy(SERVICE)
-  })
+describe.skipIf(lacks('root, who can act as another account', isRoot))(
+  'a data directory that belongs to the account of the service',
+  () => {
+    beforeEach(() => {
+      rmSync(join(directory, '..'), { recursive: true })
+      directory = reachableCopy(SERVICE)
+    })
 
-  it.each([
-    ['a command that reads', () => list()],
-    ['a command that writes', () => ['service', 'create', 'web', '--offline', '--data-dir', directory]],
-    ['a rotation of certificates', () => ['pki', 'rotate', 'root', '--yes', '--offline', '--data-dir', directory]],
-    ['a check', () => ['db', 'check', '--data-dir', directory]],
-    ['a migration on trial', () => ['db', 'migrate', '--dry-run', '--data-dir', directory]],
-  ])('has nothing of root in it after %s by root', (_what, args) => {
-    rmSync(join(directory, 'lock.db'))
-    rmSync(join(directory, 'token.key'))
+    it.each([
+      ['a command that reads', () => list()],
+      ['a command that writes', () => ['service', 'create', 'web', '--offline', '--data-dir', directory]],
+      ['a rotation of certificates', () => ['pki', 'rotate', 'root', '--yes', '--offline', '--data-dir', directory]],
+      ['a check', () => ['db', 'check', '--data-dir', directory]],
+      ['a migration on trial', () => ['db', 'migrate', '--dry-run', '--data-dir', directory]],
+    ])('has nothing of root in it after %s by root', (_what, args) => {
+      rmSync(join(directory, 'lock.db'))
+      rmSync(join(directory, 'token.key'))
 
-    const { code, stderr } = command(args())
+      const { code, stderr } = command(args())
 
-    expect([code, stderr]).toEqual([0, expect.any(String)])
-    expect(pathsOf(directory).filter((path) => lstatSync(path).uid !== SERVICE)).toEqual([])
-    expect(command(list(), { uid: SERVICE }).code).toBe(0)
-  })
+      expect([code, stderr]).toEqual([0, expect.any(String)])
+      expect(pathsOf(directory).filter((path) => lstatSync(path).uid !== SERVICE)).toEqual([])
+      expect(command(list(), { uid: SERVICE }).code).toBe(0)
+    })
 
-  it('has nothing of root in it while root works on it', async () => {
-    rmSync(join(directory, 'lock.db'))
-    const served = await serve(
-      ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`],
-      cleanEnvironment(),
+    it('has nothing of root in it while root works on it', async () => {
+      rmSync(join(directory, 'lock.db'))
+      const served = await serve(
+        ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`],
+        cleanEnvironment(),
+      )
+
+      const files = pathsOf(directory)
+      const foreign = files.filter((path) => lstatSync(path).uid !== SERVICE)
+      await served.stop('SIGKILL')
+
+      expect(files).toContain(`${getDataPaths(directory).database}-wal`)
+      expect(foreign).toEqual([])
+      expect(command(list(), { uid: SERVICE }).code).toBe(0)
+    })
+
+    it('belongs to it from the first file on if root made the controller in it', () => {
+      const empty = join(directory, '..', 'empty')
+      mkdirSync(empty)
+      chownSync(empty, SERVICE, SERVICE)
+
+      const { code } = command(['init', '--data-dir', empty])
+
+      expect(code).toBe(0)
+      expect(pathsOf(empty).filter((path) => lstatSync(path).uid !== SERVICE)).toEqual([])
+      expect(existsSync(join(empty, 'config.yaml'))).toBe(true)
+    })
+
+    it('does not lend root to a link: what the account may not write, root does not write for it', () => {
+      const victim = join(directory, '..', 'victim')
+      writeFileSync(victim, '')
+      rmSync(join(directory, 'lock.db'))
+      symlinkSync(victim, join(directory, 'lock.db'))
+
+      const { code } = command(list())
+
+      expect(code).toBe(7)
+      expect(lstatSync(victim).size).toBe(0)
+    })
+
+    it.each(['controller.db', 'token.key', 'pki/root.key', 'lock.db'])(
+      'is refused with the remedy if %s belongs to another account',
+      (name) => {
+        chownSync(join(directory, name), 0, 0)
+
+        const { code, stderr } = command(list(), { uid: SERVICE })
+
+        expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to the account 0.*\nTry: .*chown/)])
+      },
     )
 
-    const files = pathsOf(directory)
-    const foreign = files.filter((path) => lstatSync(path).uid !== SERVICE)
-    await served.stop('SIGKILL')
+    it('takes settings that only root can change', () => {
+      const { config } = getDataPaths(directory)
+      chownSync(config, 0, 0)
+      chmodSync(config, 0o644)
 
-    expect(files).toContain(`${getDataPaths(directory).database}-wal`)
-    expect(foreign).toEqual([])
-    expect(command(list(), { uid: SERVICE }).code).toBe(0)
-  })
+      expect(command(list(), { uid: SERVICE }).code).toBe(0)
 
-  it('belongs to it from the first file on if root made the controller in it', () => {
-    const empty = join(directory, '..', 'empty')
-    mkdirSync(empty)
-    chownSync(empty, SERVICE, SERVICE)
+      chmodSync(config, 0o666)
+      expect(command(list(), { uid: SERVICE }).code).toBe(7)
+    })
 
-    const { code } = command(['init', '--data-dir', empty])
+    it('is refused to an account that cannot enter it, in words', () => {
+      // As in a container, whose account has no entry in the list of users.
+      const { code, stderr } = command(list(), { uid: SERVICE - 1, isInContainer: true })
 
-    expect(code).toBe(0)
-    expect(pathsOf(empty).filter((path) => lstatSync(path).uid !== SERVICE)).toEqual([])
-    expect(existsSync(join(empty, 'config.yaml'))).toBe(true)
-  })
-
-  it('does not lend root to a link: what the account may not write, root does not write for it', () => {
-    const victim = join(directory, '..', 'victim')
-    writeFileSync(victim, '')
-    rmSync(join(directory, 'lock.db'))
-    symlinkSync(victim, join(directory, 'lock.db'))
-
-    const { code } = command(list())
-
-    expect(code).toBe(7)
-    expect(lstatSync(victim).size).toBe(0)
-  })
-
-  it.each(['controller.db', 'token.key', 'pki/root.key', 'lock.db'])(
-    'is refused with the remedy if %s belongs to another account',
-    (name) => {
-      chownSync(join(directory, name), 0, 0)
-
-      const { code, stderr } = command(list(), { uid: SERVICE })
-
-      expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to the account 0.*\nTry: .*chown/)])
-    },
-  )
-
-  it('takes settings that only root can change', () => {
-    const { config } = getDataPaths(directory)
-    chownSync(config, 0, 0)
-    chmodSync(config, 0o644)
-
-    expect(command(list(), { uid: SERVICE }).code).toBe(0)
-
-    chmodSync(config, 0o666)
-    expect(command(list(), { uid: SERVICE }).code).toBe(7)
-  })
-
-  it('is refused to an account that cannot enter it, in words', () => {
-    // As in a container, whose account has no entry in the list of users.
-    const { code, stderr } = command(list(), { uid: SERVICE - 1, isInContainer: true })
-
-    expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to another account.*\nTry: /)])
-  })
-})
+      expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to another account.*\nTry: /)])
+    })
+  },
+)
 
 describe('the lock of a data directory', () => {
-  it.skipIf(!isRoot)('is not held by a process that may only read it', () => {
-    rmSync(join(directory, 'lock.db'))
-    writeFileSync(join(directory, 'lock.db'), '', { mode: 0o644 })
-    chmodSync(directory, 0o755)
-    process.seteuid?.(SERVICE)
-    try {
-      expect(() => lockDirectory(directory)).toThrow(/belongs to/)
-    } finally {
-      process.seteuid?.(0)
-    }
-  })
+  it.skipIf(lacks('root, who can act as another account', isRoot))(
+    'is not held by a process that may only read it',
+    () => {
+      rmSync(join(directory, 'lock.db'))
+      writeFileSync(join(directory, 'lock.db'), '', { mode: 0o644 })
+      chmodSync(directory, 0o755)
+      process.seteuid?.(SERVICE)
+      try {
+        expect(() => lockDirectory(directory)).toThrow(/belongs to/)
+      } finally {
+        process.seteuid?.(0)
+      }
+    },
+  )
 
   it.each([
     ['cannot be written', () => chmodSync(join(directory, 'lock.db'), 0o400)],

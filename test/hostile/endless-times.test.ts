@@ -1,20 +1,18 @@
 // Durations so long that no date can hold their end: refused, and the longest that is accepted does what it says.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
 import { MAX_DURATION_MS } from '../../src/foundation/clock.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 const MAX_MINUTES = MAX_DURATION_MS / 60_000
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const policy = (name: string, lockoutDurationMinutes: number) => {
   const updb = { ...permissivePolicy.primary.updb, maxAttempts: 1, lockoutDurationMinutes }

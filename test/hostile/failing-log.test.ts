@@ -10,6 +10,7 @@ import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { BINARY, cleanEnvironment, freePort } from '../world/binary.ts'
 import { copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
+import { lacks } from '../world/machine.ts'
 
 type Output = 'pipe' | 'ignore' | number
 
@@ -87,7 +88,7 @@ describe('a controller', () => {
     closeSync(reader)
   })
 
-  it.skipIf(spawnSync('prlimit', ['--version']).status !== 0)(
+  it.skipIf(lacks('prlimit', spawnSync('prlimit', ['--version']).status === 0))(
     'writes what it could not write before, once there is room',
     async () => {
       const file = join(mkdtempSync(join(tmpdir(), 'log-')), 'log')

@@ -29,6 +29,7 @@ import {
   toTestResponse,
 } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
+import { lacks } from '../world/machine.ts'
 import { recordingLog } from '../world/recording-log.ts'
 
 /** A limit on the size of files is to a database what a full disk is. */
@@ -221,7 +222,7 @@ describe('a start that fails half-way', () => {
     release?.()
   })
 
-  it.skipIf(!hasPrlimit)('ends when the disk is full, and starts once there is room', async () => {
+  it.skipIf(lacks('prlimit', hasPrlimit))('ends when the disk is full, and starts once there is room', async () => {
     const creation = copyOfTemplate()
     const port = await freePort()
     const args = ['--data-dir', creation, '--listen', `127.0.0.1:${port}`]
@@ -237,7 +238,7 @@ describe('a start that fails half-way', () => {
     expect(await served.stop()).toBe(0)
   })
 
-  it.skipIf(!hasPrlimit)('is completed when a first start found the disk full', async () => {
+  it.skipIf(lacks('prlimit', hasPrlimit))('is completed when a first start found the disk full', async () => {
     const creation = join(mkdtempSync(join(tmpdir(), 'full-')), 'data')
     const init = ['init', '--data-dir', creation]
     const codes: (number | null)[] = []

@@ -1,14 +1,14 @@
 // A caller who may list records cannot find out, by filters or by their order, what the list does not show.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
 import { terminators } from '../../src/definitions/resources/terminators.ts'
 import { get, newEntity } from '../../src/storage/entities/entities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { serviceMakers } from '../world/services.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let service: string
 let client: { id: string; token: string }
@@ -21,7 +21,6 @@ const ADDRESS = 'tcp:10.1.2.3:5432'
 const HOST = 'the-host-behind-it'
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   const type = await makeType()
   service = await makeService({ configs: [await makeConfig(type.id, { port: 1 })] })
@@ -37,7 +36,6 @@ beforeAll(async () => {
     await world.controller.entities.insert(tx, terminators, newEntity(tx, terminators, values as never))
   })
 })
-afterAll(() => world.close())
 
 const ask = (path: string, name: 'filter' | 'sort', text: string) =>
   asClient(client.token, `${path}?${name}=${encodeURIComponent(text)}`)

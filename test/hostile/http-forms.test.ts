@@ -1,17 +1,16 @@
 // Requests in unusual forms of HTTP: each has one meaning, or is refused with a status that says why.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { ADMIN, CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { type RawTarget, rawTarget, sendRaw } from '../world/raw-requests.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let target: RawTarget
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   target = rawTarget(url, rootPem)
 })
-afterAll(() => world.close())
 
 const send = (head: readonly string[], body = '') => {
   const length = body === '' ? [] : [`content-length: ${Buffer.byteLength(body)}`]

@@ -1,5 +1,5 @@
 // No mistake and no attack may leave a controller without an administrator who can sign in.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { buildApp } from '../../server/app.ts'
 import { hasUsableAdministrator } from '../../src/authentication/administrators/administrators.ts'
 import { findFirstAdministrator } from '../../src/authentication/administrators/recovery.ts'
@@ -8,32 +8,25 @@ import { authenticators } from '../../src/definitions/resources/authenticators.t
 import { identities } from '../../src/definitions/resources/identities.ts'
 import type { Context, WriteContext } from '../../src/storage/context.ts'
 import { get } from '../../src/storage/entities/entities.ts'
-import {
-  MANAGEMENT,
-  type TestController,
-  type TestResponse,
-  testController,
-  toTestResponse,
-} from '../world/controller.ts'
+import { MANAGEMENT, type TestResponse, toTestResponse } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { People, type Person } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
 const MINUTE = 60_000
 
-let world: TestController
+const world = useControllerPerTest()
 /** An administrator without any credential: it acts, and could not sign in. */
 let people: People
 /** The only administrator who could sign in. */
 let last: Person
 
 beforeEach(async () => {
-  world = await testController()
   people = await People.in(world)
   last = await people.person({ isAdmin: true })
   const first = await findFirstAdministrator(world.system)
   await world.system.write((tx) => disableIdentity(world.controller.entities, tx, first, 0))
 })
-afterEach(() => world.close())
 
 type Ask = (method: string, path: string, body?: unknown) => Promise<TestResponse>
 

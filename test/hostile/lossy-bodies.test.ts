@@ -1,21 +1,20 @@
 // Bodies that a lenient reader would store as something else than was sent: they are refused, and say why.
 import { request } from 'node:https'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let token: string
 let at: { url: string; rootPem: string }
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   token = await world.admin()
   at = await world.listen()
 })
-afterAll(() => world.close())
 
 /** Sends bytes as they are, which needs a socket. */
 function sendBytes(path: string, body: Buffer, type = 'application/json'): Promise<{ status: number; text: string }> {

@@ -1,9 +1,10 @@
 // Guesses at passwords by the hundred: they do not keep the right passwords of others from being compared.
 import * as argon2 from 'argon2'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { FairQueue } from '../../src/authentication/credentials/fair-queue.ts'
-import { CLIENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { CLIENT, type TestResponse } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
 // As it is, with every call noted.
 vi.mock('argon2', { spy: true })
@@ -11,16 +12,14 @@ vi.mock('argon2', { spy: true })
 const GUESSER = '192.0.2.1'
 const OTHER = '198.51.100.7'
 
-let world: TestController
+// However slow the machine is, no comparison takes too long.
+const world = useController({ settings: { 'limits.answerTime': '10m' } })
 let people: People
 
 beforeAll(async () => {
-  // However slow the machine is, no comparison takes too long.
-  world = await testController({ settings: { 'limits.answerTime': '10m' } })
   people = await People.in(world)
   noteArrival()
 })
-afterAll(() => world.close())
 beforeEach(() => void vi.mocked(argon2.verify).mockClear())
 
 /** Four hundred guesses from one source, all at once, and what became of them. */

@@ -1,17 +1,16 @@
 // A stolen session must not outlive the password that it began with.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { recoverAdministrator } from '../../src/authentication/administrators/recovery.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 /** The statuses that sessions get when they look at themselves. */
 async function statusesOf(...tokens: string[]): Promise<number[]> {

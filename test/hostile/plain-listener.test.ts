@@ -1,23 +1,21 @@
 // A listener without TLS takes requests for names of this machine only: a web page whose name leads here reads nothing.
 import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const plain = { address: '127.0.0.1:0', apis: ['health', 'metrics'], tls: false }
+const advertise = ['controller.example.com:1280', '192.0.2.7:1280']
+const world = useController({ settings: { listeners: [{ address: '127.0.0.1:0' }, plain], advertise } })
 let secure: { url: string; rootPem: string }
 let port: number
 
 beforeAll(async () => {
-  const plain = { address: '127.0.0.1:0', apis: ['health', 'metrics'], tls: false }
-  const advertise = ['controller.example.com:1280', '192.0.2.7:1280']
-  world = await testController({ settings: { listeners: [{ address: '127.0.0.1:0' }, plain], advertise } })
   const listening = await world.listen()
   secure = listening
   port = Number(listening.addresses[1]?.split(':').at(-1))
 })
-afterAll(() => world.close())
 
 function ask(host: string, path = '/health/live'): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findFileTarget, ReservedFile, readTarget, replaceFile } from '../../commands/client/reserved-file.ts'
 import { ensurePrivateFile, loadOrCreateKey, writePrivateFile } from '../../src/pki/files.ts'
+import { lacks } from '../world/machine.ts'
 
 const isRoot = process.geteuid?.() === 0
 const modeOf = (path: string) => statSync(path).mode & 0o777
@@ -75,22 +76,25 @@ describe('a file with a secret that a command writes', () => {
     expect([statSync(path).uid, modeOf(path)]).toEqual([process.geteuid?.(), 0o600])
   })
 
-  it.skipIf(!isRoot)('is not handed to an account that renames its own file to it while root renews it', () => {
-    const directory = newDirectory()
-    const path = join(directory, 'laptop.json')
-    writeFileSync(path, 'earlier secret', { mode: 0o600 })
-    writeFileSync(join(directory, 'planted'), 'planted', { mode: 0o666 })
-    chownSync(join(directory, 'planted'), 12_345, 12_345)
+  it.skipIf(lacks('root, who can act as another account', isRoot))(
+    'is not handed to an account that renames its own file to it while root renews it',
+    () => {
+      const directory = newDirectory()
+      const path = join(directory, 'laptop.json')
+      writeFileSync(path, 'earlier secret', { mode: 0o600 })
+      writeFileSync(join(directory, 'planted'), 'planted', { mode: 0o666 })
+      chownSync(join(directory, 'planted'), 12_345, 12_345)
 
-    const target = readTarget(path, (descriptor, opened) => {
-      renameSync(join(directory, 'planted'), path)
-      expect(readFileSync(descriptor, 'utf8')).toBe('earlier secret')
-      return opened
-    })
-    replaceFile(target, 'secret')
+      const target = readTarget(path, (descriptor, opened) => {
+        renameSync(join(directory, 'planted'), path)
+        expect(readFileSync(descriptor, 'utf8')).toBe('earlier secret')
+        return opened
+      })
+      replaceFile(target, 'secret')
 
-    expect([readFileSync(path, 'utf8'), statSync(path).uid, modeOf(path)]).toEqual(['secret', 0, 0o600])
-  })
+      expect([readFileSync(path, 'utf8'), statSync(path).uid, modeOf(path)]).toEqual(['secret', 0, 0o600])
+    },
+  )
 })
 
 describe('a key file', () => {

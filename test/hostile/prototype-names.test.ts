@@ -1,17 +1,15 @@
 // Names that every JavaScript object inherits are names like any other: as literals, symbols and tags of filters.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let token: string
 
 beforeAll(async () => {
-  world = await testController()
   token = await world.admin()
 })
-afterAll(() => world.close())
 
 const INHERITED = ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'valueOf', 'isPrototypeOf']
 

@@ -1,6 +1,6 @@
 // A caller that loses its rights while its request is under way: what it began must not are made.
 import { request as httpsRequest } from 'node:https'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
 import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
@@ -8,18 +8,12 @@ import { identities } from '../../src/definitions/resources/identities.ts'
 import type { ControllerError } from '../../src/foundation/errors.ts'
 import type { Context } from '../../src/storage/context.ts'
 import { get } from '../../src/storage/entities/entities.ts'
-import {
-  CLIENT,
-  MANAGEMENT,
-  type TestController,
-  type TestResponse,
-  testController,
-  toTestResponse,
-} from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, type TestResponse, toTestResponse } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 let victim: Person
@@ -29,12 +23,10 @@ let strict: string
 let sequence = 0
 
 beforeAll(async () => {
-  world = await testController()
   at = await world.listen()
   people = await People.in(world)
   strict = await people.policy({ requireTotp: true })
 })
-afterAll(() => world.close())
 
 beforeEach(async () => {
   victim = await people.person({ isAdmin: true })

@@ -1,5 +1,5 @@
 // Many sessions end along with another record: no secret stays behind, and no other request waits long.
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { sessions } from '../../src/definitions/resources/sessions.ts'
@@ -7,18 +7,18 @@ import type { AnyField, Fields } from '../../src/definitions/schema/fields.ts'
 import { newId, newToken } from '../../src/foundation/ids.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
 import { SqliteExecutor } from '../../src/storage/sqlite/executor.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { followCommits } from '../world/projections.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let services: string[]
 
 const MINUTE = 60_000
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   await people.manage('POST', '/service-policies', {
     name: 'everything to all',
@@ -33,7 +33,6 @@ beforeAll(async () => {
     services.push(creation.id)
   }
 })
-afterAll(() => world.close())
 afterEach(() => vi.restoreAllMocks())
 
 /** A person with API sessions, each of which dials every service. */

@@ -1,19 +1,18 @@
 // Bodies that arrive byte by byte: the total time of a request is limited, also after a response was sent.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useControllerPerTest({ settings: { 'limits.headerTime': '500ms', 'limits.requestTime': '1s' } })
 let target: RawTarget
 let administrator: string
 
 beforeEach(async () => {
-  world = await testController({ settings: { 'limits.headerTime': '500ms', 'limits.requestTime': '1s' } })
   const { url, rootPem } = await world.listen()
   target = rawTarget(url, rootPem)
   administrator = await world.admin()
 })
-afterEach(() => world.close())
 
 /** Sends a request whose body never ends, a byte now and then, and reads until the server closes the connection. */
 async function drip(method: string, path: string, headers: readonly string[] = []): Promise<string> {

@@ -1,22 +1,21 @@
 // A client or a router that sends byte by byte takes no more memory than one that sends all at once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { GrowingBytes } from '../../server/connections/growing-bytes.ts'
 import { encodeMessage, MESSAGE_LIMITS, MessageReader } from '../../server/control-channel/message.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { random } from '../world/random.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let target: RawTarget
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   target = rawTarget(url, rootPem)
 })
-afterAll(() => world.close())
 
 const CLIENTS = 10
 const PIECES = 50_000

@@ -1,18 +1,16 @@
 // The TLS side of the server: forward secrecy, authenticated encryption, and no protocol that nothing serves.
 import type { ConnectionOptions } from 'node:tls'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { openTls, type RawTarget, rawTarget } from '../world/raw-requests.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let target: RawTarget
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   target = rawTarget(url, rootPem)
 })
-afterAll(() => world.close())
 
 /** What a handshake agrees on; undefined if the server refuses it. */
 async function handshake(options: ConnectionOptions) {

@@ -3,10 +3,11 @@ import { connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { services } from '../../src/definitions/resources/services.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let address: { host: string; port: number; ca: string }
 const sockets: TLSSocket[] = []
 
@@ -15,7 +16,6 @@ const SERVICES = 6_000
 const FILLER = 'x'.repeat(2_000)
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   const { hostname, port } = new URL(url)
   address = { host: hostname, port: Number(port), ca: rootPem }
@@ -36,7 +36,6 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => {
   for (const socket of sockets) socket.destroy()
-  await world.close()
 })
 
 /** Sends a request, reads the status, and then nothing more. */

@@ -1,23 +1,22 @@
 // The audit as administrators read it: who changed what, found by any of its members, and proof against tampering.
 import Sqlite from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { pruneAudit } from '../../src/storage/audit/audit-records.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT, TestClock } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
 const DAY = 86_400_000
 
-let world: TestController
+const world = useControllerPerTest({ settings: { 'session.timeout': '365d' } })
 let admin: Management
 
 beforeEach(async () => {
-  world = await testController({ settings: { 'session.timeout': '365d' } })
   admin = await managementOf(world)
 })
-afterEach(() => world.close())
 
 const listed = (query = '') => admin.get(`/controller/audit${query}`)
 const filtered = (filter: string, more = '') => listed(`?filter=${encodeURIComponent(filter)}${more}`)
@@ -172,7 +171,7 @@ describe('the chain of audit records', () => {
       expect(report.findings).toEqual([expect.stringMatching(finding)])
       await world.stop()
       const offline = await checkDatabase(world.directory, getDataPaths(world.directory))
-      world = await testController({ directory: world.directory })
+      await world.reopen({ clock: new TestClock() })
       expect(offline.findings).toEqual(report.findings)
     },
   )

@@ -1,16 +1,13 @@
 // Cross-origin requests: browsers let the pages of listed origins call both APIs, and no others.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
 const ORIGIN = 'https://console.example.com'
 
-let world: TestController
-beforeAll(async () => {
-  world = await testController({ settings: { 'cors.origins': [ORIGIN, 'http://localhost:4200'] } })
-})
-afterAll(() => world.close())
+const world = useController({ settings: { 'cors.origins': [ORIGIN, 'http://localhost:4200'] } })
 
-const preflight = (path: string, origin: string, method = 'POST', controller = world) =>
+const preflight = (path: string, origin: string, method = 'POST', controller: TestController = world) =>
   controller.send({
     method: 'OPTIONS',
     path,

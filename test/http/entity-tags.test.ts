@@ -1,13 +1,14 @@
 // Responses that a client has already, and documents that are compressed: fewer bytes, never other rights.
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { openTls, rawTarget } from '../world/raw-requests.ts'
 import { serviceMakers } from '../world/services.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 const { makeService, grant } = serviceMakers(
   () => world,
@@ -15,10 +16,8 @@ const { makeService, grant } = serviceMakers(
 )
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 const NONE = '""'
 

@@ -1,13 +1,9 @@
 // Requests of clients and old consoles that are not quite right, and are served all the same.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { describe, expect, it } from 'vitest'
+import { ADMIN, CLIENT, MANAGEMENT } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
-
-beforeAll(async () => {
-  world = await testController()
-})
-afterAll(() => world.close())
+const world = useController()
 
 describe('unknown members of a body', () => {
   const body = { ...ADMIN, rejectUnauthorized: false, nested: { a: 1 } }

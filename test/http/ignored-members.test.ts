@@ -2,18 +2,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { ADMIN, CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { KeptConnection } from '../world/kept-connection.ts'
 import { newName } from '../world/names.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let connection: KeptConnection
 let token: string
 const env = cleanEnvironment()
 
 beforeAll(async () => {
-  world = await testController()
   const { url, rootPem } = await world.listen()
   connection = new KeptConnection({ url, rootPem })
   token = await world.admin()
@@ -21,7 +21,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   connection.close()
-  await world.close()
 })
 
 interface Warning {

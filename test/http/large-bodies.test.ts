@@ -1,15 +1,16 @@
 // Large response bodies: whole for each client, however slowly it reads, in the memory of one piece.
 import { Writable } from 'node:stream'
 import { finished } from 'node:stream/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { toBody, writePieces } from '../../server/api/large-bodies.ts'
 import { defineOperation } from '../../server/api/operation.ts'
 import { operations } from '../../server/operations/operations.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { openTls, parseResponse, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
 import { serviceMakers } from '../world/services.ts'
+import { useController } from '../world/use-controller.ts'
 
 const RAW = { access: { public: 'a fixture' }, returns: { kind: 'raw', contentType: 'text/plain' } } as const
 
@@ -32,7 +33,7 @@ const fixtures = ['a', 'b'].map((letter) =>
 
 const expectedText = (letter: string) => Buffer.concat(makeParts(letter)).toString()
 
-let world: TestController
+const world = useController({ operations: [...operations, ...fixtures] })
 let manage: Management
 let target: RawTarget
 const { makeService, grant } = serviceMakers(
@@ -41,12 +42,10 @@ const { makeService, grant } = serviceMakers(
 )
 
 beforeAll(async () => {
-  world = await testController({ operations: [...operations, ...fixtures] })
   manage = await managementOf(world)
   const { url, rootPem } = await world.listen()
   target = rawTarget(url, rootPem)
 })
-afterAll(() => world.close())
 
 const toRequest = (path: string, connection: string) =>
   `GET ${CLIENT}${path} HTTP/1.1\r\nhost: x\r\nconnection: ${connection}\r\n\r\n`

@@ -1,15 +1,14 @@
 // Requests that are malformed, too large or of the wrong form: always an error of the catalogue, never a 5xx.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { ADMIN, CLIENT, MANAGEMENT } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let admin: string
 
 beforeAll(async () => {
-  world = await testController()
   admin = await world.admin()
 })
-afterAll(() => world.close())
 
 const authenticate = (body: unknown, headers: Record<string, string> = {}) =>
   world.send({ method: 'POST', path: `${MANAGEMENT}/authenticate?method=password`, body, headers })

@@ -1,19 +1,18 @@
 // Names of members as clients of the peer write them: in any case, at any depth, but never in what is free.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLIENT, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let token: string
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
   token = await world.admin()
 })
-afterAll(() => world.close())
 
 const send = (method: string, path: string, body: unknown): Promise<TestResponse> =>
   world.send({ method, path: MANAGEMENT + path, headers: { 'zt-session': token }, body })

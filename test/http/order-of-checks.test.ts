@@ -1,19 +1,18 @@
 // The order in which requests are judged: of two things that are wrong with a request, the earlier one is told.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Request } from '../../src/client/transport.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let administrator: string
 let userToken: string
 
 beforeAll(async () => {
-  world = await testController()
   administrator = await world.admin()
   userToken = (await world.signIn()).token
 })
-afterAll(() => world.close())
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const LARGE = 'x'.repeat(1024 * 1024 + 1)

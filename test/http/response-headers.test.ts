@@ -1,27 +1,26 @@
 // Headers that keep responses from caches and from being taken for another type of content.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
-import { CLIENT, FABRIC, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, FABRIC, MANAGEMENT } from '../world/controller.ts'
 import { KeptConnection, type Sent } from '../world/kept-connection.ts'
 import { People } from '../world/people.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
+import { useController } from '../world/use-controller.ts'
 
 const ORIGIN = 'https://console.example.com'
 
-let world: TestController
+const world = useController({ settings: { 'cors.origins': [ORIGIN] } })
 let people: People
 let at: { url: string; rootPem: string }
 let connection: KeptConnection
 
 beforeAll(async () => {
-  world = await testController({ settings: { 'cors.origins': [ORIGIN] } })
   people = await People.in(world)
   at = await world.listen()
   connection = new KeptConnection(at)
 })
 afterAll(async () => {
   connection.close()
-  await world.close()
 })
 
 /** A request of an administrator. */

@@ -1,15 +1,11 @@
 // The OpenAPI documents as YAML, for clients whose `Accept` header prefers it.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { toYamlDocument } from '../../server/openapi/yaml-documents.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController, tlsTransport } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, tlsTransport } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
-
-beforeAll(async () => {
-  world = await testController()
-})
-afterAll(() => world.close())
+const world = useController()
 
 const PATH = `${CLIENT}/specs/edge-client/spec`
 

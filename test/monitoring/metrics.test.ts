@@ -1,24 +1,23 @@
 // Metrics: what a monitoring system reads, where, and that it stays bounded.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Transport } from '../../src/client/transport.ts'
-import { MANAGEMENT, type TestController, testController, tlsTransport } from '../world/controller.ts'
+import { MANAGEMENT, testController, tlsTransport } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
 const LISTENERS = [
   { address: '127.0.0.1:0', dialect: 'native' },
   { address: '127.0.0.1:0', apis: ['metrics', 'health'], tls: false },
 ]
 
-let world: TestController
+const world = useController({ settings: { listeners: LISTENERS } })
 let monitoringUrl: string
 let overTls: Transport
 
 beforeAll(async () => {
-  world = await testController({ settings: { listeners: LISTENERS } })
   const { url, rootPem, addresses } = await world.listen()
   overTls = tlsTransport(url, rootPem)
   monitoringUrl = `http://${addresses[1]}`
 })
-afterAll(() => world.close())
 
 it('the listener without TLS serves what its settings name, and nothing else', async () => {
   const status = async (path: string) => (await fetch(`${monitoringUrl}${path}`)).status

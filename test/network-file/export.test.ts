@@ -1,22 +1,21 @@
 // The export of a network: everything that administrators configured, by names, without secrets, in a stable order.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { services } from '../../src/definitions/resources/services.ts'
 import { fileResources } from '../../src/operations/network-file/file-resources.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
 import { type ConfiguredNetwork, configureNetwork } from '../world/configured-network.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let network: ConfiguredNetwork
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world, 'operator')
   network = await configureNetwork(people)
 })
-afterAll(() => world.close())
 
 type FileRecord = Readonly<Record<string, unknown>>
 

@@ -1,20 +1,19 @@
 // The plan of a network file: what would be created, changed and deleted, and who would gain or lose which access.
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { configureNetwork } from '../world/configured-network.ts'
 import { contentsOf } from '../world/contents.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
 import { type FileSection, readExport, requestPlan } from '../world/network-files.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world, 'operator')
   await configureNetwork(people)
 })
-afterAll(() => world.close())
 
 const policy = (name: string, more: object = {}) => ({
   ...{

@@ -3,11 +3,12 @@
 import { cpSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { random } from '../world/random.ts'
+import { useController } from '../world/use-controller.ts'
 
 const ROUNDS = 5
 const CHANGES = 15
@@ -33,14 +34,12 @@ type Body = Record<string, unknown>
 
 const dice = random(11)
 const clients: { id: string; token: string }[] = []
-let world: TestController
+const world = useController()
 let admin: { id: string; token: string }
 
 beforeAll(async () => {
-  world = await testController()
   admin = await world.signIn({ isAdmin: true, name: 'operator' })
 })
-afterAll(() => world.close())
 
 const manage = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   world.send({ method, path: MANAGEMENT + path, token: admin.token, headers, ...(body === undefined ? {} : { body }) })

@@ -1,20 +1,18 @@
 // The record cache: what it holds, and what it evicts when it is full.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { services } from '../../src/definitions/resources/services.ts'
 import { RecordCache } from '../../src/storage/records/record-cache.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 const SOME = 5
 const MANY = 100

@@ -1,13 +1,14 @@
 // Services and the routers that lead to them, as clients see them, and which clients may change services.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
 import { get } from '../../src/storage/entities/entities.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { serviceMakers } from '../world/services.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 const { makeService, grant, asClient } = serviceMakers(
   () => world,
@@ -15,10 +16,8 @@ const { makeService, grant, asClient } = serviceMakers(
 )
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 describe('services on the client API', () => {
   it('are changed and deleted there by administrators, by the same rules', async () => {

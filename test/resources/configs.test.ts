@@ -1,16 +1,15 @@
 // Config types and configs: what a schema must be, what data must match, and what is in use.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 const newName = () => `config ${++sequence}`

@@ -1,16 +1,15 @@
 // Identities: types, names, hosting, being disabled, traced and looked at.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLIENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 const newName = () => `identity ${++sequence}`

@@ -1,18 +1,16 @@
 // Policies of all three kinds: their roles, whom they match, and what happens when what they name goes.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { type Kind, kinds, makeRecord } from '../world/policies.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 const everySide = kinds.flatMap(({ plural, more, sides }) =>
   Object.entries(sides).map(([field, kind]) => ({ plural, more, field, kind: kind as Kind })),

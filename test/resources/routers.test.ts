@@ -1,19 +1,17 @@
 // Routers: one space of names for all of them, and how they enroll.
 import { decodeJwt } from 'jose'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
 import { get } from '../../src/storage/entities/entities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 const newName = () => `router ${++sequence}`

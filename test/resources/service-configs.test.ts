@@ -1,11 +1,11 @@
 // The configuration of services: which of it is shown, and what single identities have in its place.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { serviceMakers } from '../world/services.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 const { makeType, makeConfig, makeService, grant, asClient } = serviceMakers(
   () => world,
@@ -13,10 +13,8 @@ const { makeType, makeConfig, makeService, grant, asClient } = serviceMakers(
 )
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 describe('the configuration of a service', () => {
   it('is that of the types asked for, by id or name, keyed by name', async () => {

@@ -1,11 +1,12 @@
 // Services: their own rules, how others see them, and lists of them by roles.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { serviceMakers } from '../world/services.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 const { makeType, makeConfig, makeService, grant } = serviceMakers(
   () => world,
@@ -13,10 +14,8 @@ const { makeType, makeConfig, makeService, grant } = serviceMakers(
 )
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 describe('a service', () => {
   it('keeps whether it is encrypted for good', async () => {

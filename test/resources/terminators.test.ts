@@ -1,20 +1,19 @@
 // Terminators: what makes one, what may change, and who sees what of it.
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { terminators } from '../../src/definitions/resources/terminators.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 let service: string
 let router: string
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 beforeEach(async () => {

@@ -1,16 +1,14 @@
 // Edge routers that dial and host services themselves: their identities, and the policies that let these use them.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type Management, managementOf } from '../world/management.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let manage: Management
 
 beforeAll(async () => {
-  world = await testController()
   manage = await managementOf(world)
 })
-afterAll(() => world.close())
 
 let sequence = 0
 const newName = () => `router ${++sequence}`

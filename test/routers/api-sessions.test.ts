@@ -13,26 +13,25 @@ import {
   ValidateSessionsRequestSchema,
 } from '../../server/control-channel/messages/edge_pb.ts'
 import { clientKey } from '../world/certificates.ts'
-import { ADMIN, CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { ADMIN, CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { recordingLog } from '../world/recording-log.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { TestNetwork } from '../world/router/network.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
+const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+const world = useControllerPerTest({ settings: { listeners } })
 let address: { url: string; rootPem: string }
 const open: SimulatedRouter[] = []
 let names = 0
 
 beforeEach(async () => {
-  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ settings: { listeners } })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
 })
 afterEach(async () => {
   await Promise.all(open.splice(0).map((router) => router.close()))
-  await world.close()
 })
 
 /** Connects an edge router that says hello; the parts of all API sessions follow. */

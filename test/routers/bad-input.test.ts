@@ -16,22 +16,22 @@ import {
 import { errors } from '../../src/foundation/errors.ts'
 import { issue, makeAuthority } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
 import { recordingLog } from '../world/recording-log.ts'
 import { BODY_SCHEMAS } from '../world/router/body-schemas.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
 let address: { url: string; rootPem: string }
 const log = recordingLog()
+const world = useController({ log, settings: { listeners } })
 let bystander: SimulatedRouter
 const open: SimulatedRouter[] = []
 
 beforeAll(async () => {
-  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ log, settings: { listeners } })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
   bystander = await connect(await newRouter())
@@ -46,7 +46,6 @@ afterEach(async () => {
 })
 afterAll(async () => {
   await bystander.close()
-  await world.close()
 })
 
 let names = 0

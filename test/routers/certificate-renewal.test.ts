@@ -9,27 +9,25 @@ import {
   ErrorSchema,
 } from '../../server/control-channel/messages/edge_pb.ts'
 import { clientKey } from '../world/certificates.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { type EnrolledRouter, enrolledRouter, ROUTER_NAMES } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
+const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+const world = useControllerPerTest({ settings: { listeners } })
 let manage: Management
 let address: { url: string; rootPem: string }
 const open: SimulatedRouter[] = []
 
 beforeEach(async () => {
-  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ settings: { listeners } })
   manage = await managementOf(world)
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
 })
 afterEach(async () => {
   await Promise.all(open.splice(0).map((router) => router.close()))
-  await world.close()
 })
 
 type Credentials = Pick<EnrolledRouter, 'id' | 'cert' | 'key'>

@@ -1,18 +1,17 @@
 // Enrollment of routers: one-time tokens become certificates with the names that routers ask for.
 import { X509Certificate } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { enrolledRouter, ROUTER_NAMES } from '../world/router/enrolled-router.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let admin: string
 
 beforeAll(async () => {
-  world = await testController()
   admin = await world.admin()
 })
-afterAll(() => world.close())
 
 const blocks = (pem: string) => pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
 

@@ -1,7 +1,7 @@
 // Links over real connections: what routers are told about each other, what they report, and what administrators see and change.
 import { createHash, X509Certificate } from 'node:crypto'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import {
   FaultSchema,
   FaultSubject,
@@ -14,19 +14,19 @@ import {
 import { MetricsMessageSchema } from '../../server/control-channel/messages/metrics_pb.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
-import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { MANAGEMENT } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { ROUTER_VERSION, SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+const world = useController({ settings: { listeners } })
 let address: { url: string; rootPem: string }
 let token: string
 const open: SimulatedRouter[] = []
 
 beforeAll(async () => {
-  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ settings: { listeners } })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
   token = await world.admin()
@@ -35,7 +35,6 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((router) => router.close()))
   await expect.poll(() => world.controller.routers.connected.list()).toEqual([])
 })
-afterAll(() => world.close())
 
 let names = 0
 const newRouter = (kind: 'edge-routers' | 'routers' = 'edge-routers') =>

@@ -2,17 +2,19 @@
 import { X509Certificate } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
 import { type Device, People } from '../world/people.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { bind, type Client, type HostProof, type OpenNetwork, openNetwork, update } from '../world/router/hosting.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
 const HOUR = 60 * 60_000
 const CERTIFICATES = `${CLIENT}/current-api-session/certificates`
 
-let world: TestController
+const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+const world = useControllerPerTest({ settings: { listeners, 'session.timeout': '48h' } })
 let people: People
 let network: OpenNetwork
 let address: { url: string; rootPem: string }
@@ -20,8 +22,6 @@ let router: ForwardingRouter
 let serviceId: string
 
 beforeEach(async () => {
-  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ settings: { listeners, 'session.timeout': '48h' } })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
   people = await People.in(world, newName('administrator'))
@@ -31,7 +31,6 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await router.wire.close()
-  await world.close()
 })
 
 const toFingerprint = (pem: string) => new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()

@@ -16,7 +16,6 @@ import {
   ServicesListSchema,
   UpdateTunnelTerminatorRequestSchema,
 } from '../../server/control-channel/messages/edge_pb.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import {
@@ -27,22 +26,21 @@ import {
   takeQuestions,
 } from '../world/router/hosting.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
 
-let world: TestController
+const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
+const world = useControllerPerTest({ settings: { listeners } })
 let network: OpenNetwork
 let address: { url: string; rootPem: string }
 const open: SimulatedRouter[] = []
 
 beforeEach(async () => {
-  const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-  world = await testController({ settings: { listeners } })
   await world.controller.membership.announce(world.system, {})
   network = await openNetwork(world)
   address = await world.listen()
 })
 afterEach(async () => {
   await Promise.all(open.splice(0).map((router) => router.close()))
-  await world.close()
 })
 
 async function newTunneler(values: object = {}): Promise<EnrolledRouter> {

@@ -1,12 +1,14 @@
 // Signing in by a token of an external issuer: whom it admits, and every way in which a token can be wrong.
 import { createHmac } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { callOverTls } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, type TestResponse, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { AUDIENCE, createIssuerKey, Issuer, type KeyKind, signToken, type TokenChanges } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const note = (fields: Readonly<Record<string, unknown>>, message: string) => logLines.push({ fields, message })
+const world = useController({ log: { debug: note, info: note, warn: note, error: note } })
 let at: { url: string; rootPem: string }
 let people: People
 let issuer: Issuer
@@ -14,14 +16,11 @@ let signerId: string
 const logLines: { readonly fields: Readonly<Record<string, unknown>>; readonly message: string }[] = []
 
 beforeAll(async () => {
-  const note = (fields: Readonly<Record<string, unknown>>, message: string) => logLines.push({ fields, message })
-  world = await testController({ log: { debug: note, info: note, warn: note, error: note } })
   at = await world.listen()
   people = await People.in(world)
   issuer = new Issuer()
   signerId = await issuer.trustedBy(people)
 })
-afterAll(() => world.close())
 
 /** Signs a text with the public key as the secret, as a forger does who hopes that the token chooses the algorithm. */
 function forgeHmac(text: string): string {

@@ -1,18 +1,17 @@
 // Signers as records: what they must be, what clients see of them, and what ends with them.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { CLIENT } from '../world/controller.ts'
 import { createCertificate } from '../world/endpoints.ts'
 import { createIssuerKey, Issuer } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
 })
-afterAll(() => world.close())
 
 const create = (changes: Readonly<Record<string, unknown>>) =>
   people.ask('POST', '/external-jwt-signers', new Issuer().signerBody(changes))

@@ -1,29 +1,28 @@
 // Tokens of an external issuer as a second factor: they come with every request, and are never stored.
 
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
 import { toChange } from '../../src/storage/changes.ts'
 import { UncommittedChanges } from '../../src/storage/uncommitted-changes.ts'
 import { callOverTls } from '../world/certificates.ts'
-import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { AUDIENCE, Issuer } from '../world/issuers.ts'
 import { PASSWORD, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 let people: People
 let issuer: Issuer
 let signerId: string
 let authPolicyId: string
 
 beforeAll(async () => {
-  world = await testController()
   people = await People.in(world)
   issuer = new Issuer()
   const advice = { externalAuthUrl: 'https://issuer.example/auth', clientId: 'the-client', scopes: ['openid', 'email'] }
   signerId = await issuer.trustedBy(people, advice)
   authPolicyId = await people.policy({ requireExtJwtSigner: signerId })
 })
-afterAll(() => world.close())
 
 let sequence = 0
 

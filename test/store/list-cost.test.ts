@@ -1,24 +1,22 @@
 // Which lists are expected to cost so much that their statements count what they read.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
 import { list, queryRows } from '../../src/storage/lists/lists.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
 // The keys of records grow with their number, so one record with such a key makes a table look large.
 const MANY_RECORDS = 100_000
 
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const { entities } = world.controller
   const { id } = await entities.create(world.system, identities, { name: 'laptop', typeId: 'Device' })
   await entities.create(world.system, identities, { name: 'phone', typeId: 'Device' })
   await world.system.write((tx) => sql`update identities set n = ${MANY_RECORDS} where id = ${id}`.execute(tx.db))
 })
-afterAll(() => world.close())
 
 const isCostly = async (filter: string) =>
   (await queryRows(world.controller.store, world.system, { resource: identities, plan: planList({ filter }) })).isCostly

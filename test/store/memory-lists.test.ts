@@ -1,5 +1,5 @@
 // Lists of what memory holds: filtered, sorted and paged as lists of tables are.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { compileFilterSource } from '../../src/definitions/model/filter-symbols.ts'
 import { defineResource } from '../../src/definitions/resources/define.ts'
 import { services } from '../../src/definitions/resources/services.ts'
@@ -7,7 +7,7 @@ import { f } from '../../src/definitions/schema/fields.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
 import { planList } from '../../src/storage/lists/list-plan.ts'
 import { listFromMemory, type MemoryRow } from '../../src/storage/lists/memory-lists.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
 const shape = defineResource({
   name: 'parcel',
@@ -24,12 +24,11 @@ const shape = defineResource({
 })
 const source = compileFilterSource(shape)
 
-let world: TestController
+const world = useController()
 let serviceId: string
 let items: readonly MemoryRow[]
 
 beforeAll(async () => {
-  world = await testController()
   await world.system.write(async (tx) => {
     const service = newEntity(tx, services, { name: 'post', encryptionRequired: true })
     serviceId = service.id
@@ -52,7 +51,6 @@ beforeAll(async () => {
     item('d', 'Plain', 2, 0, serviceId),
   ]
 })
-afterAll(() => world.close())
 
 async function ids(filter: string, others: { sort?: string; limit?: number; offset?: number } = {}) {
   const plan = planList({ filter, ...others })

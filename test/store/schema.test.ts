@@ -1,17 +1,12 @@
 // The tables that migrations make are those that the definitions describe.
 import { sql } from 'kysely'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { listSetTables } from '../../src/definitions/model/columns.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
-
-beforeAll(async () => {
-  world = await testController()
-})
-afterAll(() => world.close())
+const world = useController()
 
 async function columnsOf(table: string) {
   const { rows } = await sql<{

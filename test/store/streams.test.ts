@@ -9,6 +9,7 @@ import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
 import { StreamTimeoutError } from '../../src/storage/sqlite/streams.ts'
 import type { Reader, Store, StreamOptions } from '../../src/storage/store.ts'
+import { lacks } from '../world/machine.ts'
 
 let directory: string
 let store: Store
@@ -122,7 +123,7 @@ describe('streams', () => {
     expect(await codeOf(openStream(client('unlucky')))).toBe('opened')
   })
 
-  it.skipIf(process.platform !== 'linux')('that cannot begin keep no file open', async () => {
+  it.skipIf(lacks('Linux', process.platform === 'linux'))('that cannot begin keep no file open', async () => {
     const openFiles = () => readdirSync('/proc/self/fd').filter((fd) => linkOf(fd).startsWith(directory)).length
     const tryOne = () =>
       store

@@ -1,19 +1,14 @@
 // Values that no field of a resource takes are refused: code that misspells a field learns it, instead of losing the value.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { postureChecks } from '../../src/definitions/resources/posture-checks.ts'
 import { services } from '../../src/definitions/resources/services.ts'
 import { find, get, newEntity } from '../../src/storage/entities/entities.ts'
-import { type TestController, testController } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
-
-beforeAll(async () => {
-  world = await testController()
-})
-afterAll(() => world.close())
+const world = useController()
 
 const misspelled: Readonly<Record<string, unknown>> = { encryptionIsRequired: true }
 const refusal = 'services have no field "encryptionIsRequired"'

@@ -1,16 +1,15 @@
 // Lists by an equality with a unique value: they find what the general statement of a list finds.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { edgeRouters } from '../../src/definitions/resources/edge-routers.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { routers } from '../../src/definitions/resources/routers.ts'
 import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
 import { list } from '../../src/storage/lists/lists.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const { entities } = world.controller
   for (const name of ['laptop', 'phone', 'It\'s "quoted" \\ Ä']) {
     await entities.create(world.system, identities, { name, typeId: 'Device' })
@@ -18,7 +17,6 @@ beforeAll(async () => {
   await entities.create(world.system, edgeRouters, { name: 'edge-1' })
   await entities.create(world.system, routers, { name: 'transit-1' })
 })
-afterAll(() => world.close())
 
 const find = async (resource: typeof identities | typeof edgeRouters, parameters: ListParameters) =>
   list(world.controller.store, world.system, { resource, plan: planList(parameters) })

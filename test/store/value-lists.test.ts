@@ -1,14 +1,13 @@
 // Lists of distinct values: what is in use as a role attribute, filtered, sorted and paged like any list.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { type ListParameters, planList } from '../../src/storage/lists/list-plan.ts'
 import { listValues } from '../../src/storage/lists/value-lists.ts'
-import { type TestController, testController } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-let world: TestController
+const world = useController()
 
 beforeAll(async () => {
-  world = await testController()
   const attributes = [['staff', 'abroad'], ['staff'], ['Zürich', 'lab-1', 'lab-2'], []]
   for (const [at, roleAttributes] of attributes.entries()) {
     await world.controller.entities.create(world.system, identities, {
@@ -19,7 +18,6 @@ beforeAll(async () => {
     })
   }
 })
-afterAll(() => world.close())
 
 const listed = async (parameters: ListParameters, defaultLimit?: number | 'none') =>
   listValues(world.controller.store, world.system, identities, 'roleAttributes', planList(parameters, defaultLimit))

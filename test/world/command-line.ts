@@ -14,12 +14,15 @@ export async function commandLine(args: readonly string[], env: NodeJS.ProcessEn
   const stdout = captured(process.stdout)
   const stderr = captured(process.stderr)
   const before = process.env
+  // The command line sets one that fits it, which would stay.
+  const umask = process.umask()
   process.env = { ...env }
   try {
     const code = await main(args)
     return { code, stdout: stdout.text(), stderr: stderr.text() }
   } finally {
     process.env = before
+    process.umask(umask)
     stdout.release()
     stderr.release()
   }

@@ -1,0 +1,12 @@
+// What tests need of the machine: those that lack it are skipped, and the output says why.
+
+const printed = new Set<string>()
+
+/** Whether the machine lacks what tests need, which is printed. */
+export function lacks(what: string, isThere: boolean): boolean {
+  if (!isThere && !printed.has(what)) {
+    printed.add(what)
+    process.stderr.write(`skipped: the tests that need ${what}, which this machine lacks\n`)
+  }
+  return !isThere
+}
