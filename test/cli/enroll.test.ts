@@ -149,9 +149,11 @@ describe('an identity file that exists', () => {
     const token = await enrollmentToken(network.people)
     writeFileSync(identityFileOf(token), 'precious')
 
-    const declined = await onTerminal(['enroll', token.file], env, { inputs: [['Replace it', `n${ENTER}`]] })
+    // Wide enough for the question and the path, in whatever folder temporary files are.
+    const columns = 300
+    const declined = await onTerminal(['enroll', token.file], env, { columns, inputs: [['Replace it', `n${ENTER}`]] })
     const untouched = readFileSync(identityFileOf(token), 'utf8')
-    const confirmed = await onTerminal(['enroll', token.file], env, { inputs: [['Replace it', `y${ENTER}`]] })
+    const confirmed = await onTerminal(['enroll', token.file], env, { columns, inputs: [['Replace it', `y${ENTER}`]] })
 
     expect([declined.code, untouched]).toEqual([6, 'precious'])
     expect(confirmed.code).toBe(0)

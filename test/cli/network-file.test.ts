@@ -328,7 +328,9 @@ describe('apply', () => {
   it('shows the plan on a terminal, and changes nothing if the person declines', async () => {
     const file = fileOf(CHANGES)
 
-    const declined = await onTerminal(['apply', '-f', file], env, { inputs: [['Apply .*\\?', `n${ENTER}`]] })
+    // Wide enough for the question and the path, in whatever folder temporary files are.
+    const inputs = [['Apply .*\\?', `n${ENTER}`]] as const
+    const declined = await onTerminal(['apply', '-f', file], env, { columns: 300, inputs })
 
     expect(plainText(declined.screen)).toContain('+ create service mail\n')
     expect(plainText(declined.screen)).toContain('jane gains dialing mail')

@@ -1,4 +1,4 @@
-// What tests need of the machine: those that lack it are skipped, and the output says why.
+// Tests that need something of the machine that it lacks are skipped, and the output says what that is.
 
 const printed = new Set<string>()
 

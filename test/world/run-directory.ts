@@ -10,7 +10,7 @@ const MIN_FREE_BYTES = 4 * 2 ** 30
 
 export default function setup() {
   const before = process.env.TMPDIR
-  const directory = mkdtempSync(join(hasRoom(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'controller-tests-'))
+  const directory = mkdtempSync(join(hasRoom(IN_MEMORY) ? IN_MEMORY : tmpdir(), 'tests-'))
   // Some tests act as another account.
   chmodSync(directory, 0o1777)
   process.env.TMPDIR = directory
