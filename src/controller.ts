@@ -27,6 +27,7 @@ import { createFabric, type Fabric } from './network/fabric.ts'
 import { CertificateRenewal } from './network/routers/certificate-renewal.ts'
 import { ConnectedRouters } from './network/routers/connected-routers.ts'
 import { PeerAnnouncements } from './network/routers/peer-announcements.ts'
+import { PublicKeys } from './network/routers/public-keys.ts'
 import { RouterProvisioner } from './network/routers/router-provisioner.ts'
 import { SessionSync } from './network/routers/session-sync.ts'
 import { UsableRouters } from './network/routers/usable-routers.ts'
@@ -125,6 +126,7 @@ interface Routers {
   readonly network: LiveNetwork
   readonly load: RouterLoad
   readonly connected: ConnectedRouters
+  readonly publicKeys: PublicKeys
   readonly sessionSync: SessionSync
   readonly tunneling: Tunneling
 }
@@ -216,13 +218,14 @@ async function assemble(
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
+  const publicKeys = new PublicKeys({ authority, clientTrust, connected })
   const fabric = createFabric({
     ...{ access, apiSessions, clock, connected, db: store.db, entities, log, policies },
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
-  const network = [connected, peers, sessionSync, ...fabric.projections]
+  const network = [connected, peers, publicKeys, sessionSync, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests, startedAt })
@@ -247,6 +250,7 @@ async function assemble(
       countCircuits: (routerId) => fabric.circuits.count('routerId', routerId),
     },
     connected,
+    publicKeys,
     sessionSync,
     tunneling: new Tunneling({
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },

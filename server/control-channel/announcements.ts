@@ -1,8 +1,9 @@
-// Encodes announcements to routers, about sessions and about other routers. An announcement to many routers is encoded once.
-import { create, toBinary } from '@bufbuild/protobuf'
+// Encodes announcements to routers, about sessions, other routers and public keys. An announcement to many routers is encoded once.
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type {
   LinkFault,
   PeerChange,
+  PublicKeyAnnouncement,
   RouterAnnouncement,
   RouterApiSession,
   SyncPart,
@@ -13,6 +14,10 @@ import {
   ApiSessionAddedSchema,
   ApiSessionRemovedSchema,
   ApiSessionUpdatedSchema,
+  DataState_Action,
+  DataState_ChangeSetSchema,
+  DataState_PublicKey_Usage,
+  DataState_PublicKeySchema,
   SessionRemovedSchema,
 } from './messages/edge_pb.ts'
 
@@ -64,6 +69,8 @@ function encode(announcement: RouterAnnouncement): EncodedAnnouncement {
       const body = Buffer.concat(announcement.changes.map(encodePeerChange))
       return { type: ContentType.PEER_STATE_CHANGE, body, headers: [] }
     }
+    case 'public-keys':
+      return { type: ContentType.DATA_STATE_CHANGE_SET, body: encodePublicKeys(announcement), headers: [] }
   }
 }
 
@@ -77,6 +84,25 @@ function encodeSyncHeaders({ id, isLast, sequence }: SyncPart): EncodedAnnouncem
 
 function toMessage({ id, token, identityId, fingerprints }: RouterApiSession) {
   return { id, token, identityId, certFingerprints: [...fingerprints] }
+}
+
+const KEY_USAGES = { 'client certificates': DataState_PublicKey_Usage.ClientX509CertValidation } as const
+
+/** A change set without an index, which routers apply beside those that have one. */
+function encodePublicKeys({ added, removedIds }: PublicKeyAnnouncement): Uint8Array {
+  const toEvent = (action: DataState_Action, publicKey: MessageInitShape<typeof DataState_PublicKeySchema>) =>
+    ({
+      action,
+      isSynthetic: true,
+      Model: { case: 'publicKey', value: create(DataState_PublicKeySchema, publicKey) },
+    }) as const
+  const changes = [
+    ...added.map(({ id, certificate, usage }) =>
+      toEvent(DataState_Action.Create, { kid: id, data: certificate, usages: [KEY_USAGES[usage]] }),
+    ),
+    ...removedIds.map((kid) => toEvent(DataState_Action.Delete, { kid })),
+  ]
+  return toBinary(DataState_ChangeSetSchema, create(DataState_ChangeSetSchema, { isSynthetic: true, changes }))
 }
 
 const PEER_STATES = { online: PeerState.Healthy, offline: PeerState.Unhealthy, removed: PeerState.Removed } as const

@@ -1,16 +1,10 @@
-// One connection to a router after its hello: numbers messages, exchanges heartbeats, and shares the event loop with the others.
-import type { Duplex } from 'node:stream'
+// The messages that a router and the controller exchange, over one connection or several: numbers them, exchanges heartbeats, and
+// bounds what is in progress.
 import type { Clock } from '../../src/foundation/clock.ts'
+import { Connection, type ConnectionSource, type ConnectionType } from './connection.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
-import {
-  encodeMessage,
-  MalformedFrameError,
-  MESSAGE_LIMITS,
-  type Message,
-  type MessageReader,
-  type ReplyTarget,
-} from './message.ts'
+import { encodeMessage, type Message, type ReplyTarget } from './message.ts'
 
 /** Why a channel ended, for the log. */
 export type CloseReason =
@@ -26,6 +20,10 @@ export interface ChannelHandlers {
    * while they are too many; the promises never reject. It returns nothing for a message that waits for later messages of the same router.
    */
   onMessage(message: Message): Promise<void> | undefined
+  /** Runs with the number of the first message of the router, of whatever kind, before it is handled. */
+  onFirstSequence?(sequence: number): void
+  /** Runs when a connection has ended, and the channel goes on over another one. What was sent last may not have arrived. */
+  onConnectionLost?(type: ConnectionType): void
   /** Runs once, when nothing can be sent any more. */
   onClose(reason: CloseReason): void
 }
@@ -49,12 +47,13 @@ const MAX_TICK_PAUSE_MS = 5_000
 // A router that does not read loses its channel before it costs more memory than this.
 const MAX_UNSENT_BYTES = 32 * 1024 * 1024
 
-// How long the messages of one router are handled before everything else gets its turn.
-const MAX_TURN_MS = 5
-
 // Beyond one of these limits no message is read until one in progress is finished. One long message fills the second by itself.
 const MAX_MESSAGES_IN_PROGRESS = 64
 const MAX_BYTES_IN_PROGRESS = 1024 * 1024
+
+// What must not wait behind long messages: the greeting, for which a router waits before it uses the channel, and routes. The end
+// of a route goes with them, because order holds within a connection only.
+const URGENT_TYPES: ReadonlySet<number> = new Set([ContentType.SERVER_HELLO, ContentType.ROUTE, ContentType.UNROUTE])
 
 const EMPTY = Buffer.alloc(0)
 
@@ -68,68 +67,66 @@ export function toReplyTarget({ sequence, headers }: Message): ReplyTarget {
 }
 
 export interface ChannelOptions {
-  readonly socket: Duplex
   readonly clock: Clock
-  /** What has been read from the socket beyond the hello is still in it. */
-  readonly reader: MessageReader
   readonly handlers: ChannelHandlers
-  /** The number of the first message: random, so that late replies to an earlier connection match nothing. */
+  /** The number of the first message: random, so that late replies to an earlier channel match nothing. */
   readonly firstSequence: number
 }
 
 export class Channel {
-  readonly #socket: Duplex
   readonly #clock: Clock
-  readonly #reader: MessageReader
   readonly #handlers: ChannelHandlers
   readonly #openedAt: number
+  readonly #connections = new Map<ConnectionType, Connection>()
   #sequence: number
   #heartbeatSentAt = Number.NEGATIVE_INFINITY
   #heartbeatResponseAt: number
-  #lastHeardAt: number
+  /** When the router last sent anything over a connection that has ended. */
+  #heardBeforeAt: number
   #tickedAt: number
   #closeReason: CloseReason | undefined
-  /** When the messages of this turn of the event loop have taken their time; undefined until the first one arrives in it. */
-  #turnEndsAt: number | undefined
-  /** Whether the next turn goes on with messages that have arrived. */
-  #isTurnScheduled = false
   #messagesInProgress = 0
   #bytesInProgress = 0
+  #hasReceived = false
 
-  constructor({ socket, clock, reader, handlers, firstSequence }: ChannelOptions) {
-    this.#socket = socket
+  constructor({ clock, handlers, firstSequence }: ChannelOptions) {
     this.#clock = clock
-    this.#reader = reader
     this.#handlers = handlers
     this.#sequence = firstSequence
     this.#openedAt = clock.monotonic()
     this.#heartbeatResponseAt = this.#openedAt
-    this.#lastHeardAt = this.#openedAt
+    this.#heardBeforeAt = this.#openedAt
     this.#tickedAt = this.#openedAt
-    reader.setLimits(MESSAGE_LIMITS)
-    socket.on('data', (chunk: Buffer) => {
-      this.#lastHeardAt = clock.monotonic()
-      reader.push(chunk)
-      if (!this.#isReadingPaused) this.#readMessages()
-    })
-    socket.on('error', () => this.close('closed by the router'))
-    socket.on('close', () => this.close('closed by the router'))
-    socket.on('end', () => this.close('closed by the router'))
   }
 
   /** When the router last sent anything, by the monotonic clock. */
   get lastHeardAt(): number {
-    return this.#lastHeardAt
+    let latest = this.#heardBeforeAt
+    for (const { lastHeardAt } of this.#connections.values()) latest = Math.max(latest, lastHeardAt)
+    return latest
   }
 
   get isOpen(): boolean {
     return this.#closeReason === undefined
   }
 
-  /** Handles what came with the hello, and reads on. Called once, when the handlers are ready. */
-  start(): void {
-    this.#socket.resume()
-    this.#readMessages()
+  /** The connection of a type; undefined if there is none. */
+  getConnection(type: ConnectionType): Connection | undefined {
+    return this.#connections.get(type)
+  }
+
+  /** Adds a connection, in place of one of the same type. The caller starts it, when the handlers are ready. */
+  add(source: ConnectionSource): Connection {
+    const connection = new Connection(source, this.#clock, {
+      canRead: () => !this.#hasTooMuchInProgress,
+      onMessage: (message) => this.#take(message),
+      onMalformed: (reason) => this.close(`malformed message: ${reason}`),
+      onEnd: () => this.#lose(connection),
+    })
+    const earlier = this.#connections.get(source.type)
+    this.#connections.set(source.type, connection)
+    earlier?.close()
+    return connection
   }
 
   /** Sends a message and returns its number. Does nothing if the channel has ended. */
@@ -166,70 +163,36 @@ export class Channel {
     else if (this.#isHeartbeatDue(now)) this.send(ContentType.HEARTBEAT)
   }
 
-  /** Ends the channel; only the first reason counts. */
+  /** Ends the channel with all of its connections; only the first reason counts. */
   close(reason: CloseReason): void {
     if (!this.isOpen) return
     this.#closeReason = reason
-    // What was sent before goes out, as far as the network takes it.
-    this.#socket.uncork()
-    this.#socket.destroy()
+    for (const connection of this.#connections.values()) connection.close()
     this.#handlers.onClose(reason)
   }
 
+  #lose(connection: Connection): void {
+    const { type, lastHeardAt } = connection
+    if (!this.isOpen || this.#connections.get(type) !== connection) return
+    this.#connections.delete(type)
+    this.#heardBeforeAt = Math.max(this.#heardBeforeAt, lastHeardAt)
+    if (this.#connections.size === 0) this.close('closed by the router')
+    else this.#handlers.onConnectionLost?.(type)
+  }
+
   get #isReadingPaused(): boolean {
-    return this.#isTurnScheduled || this.#hasTooMuchInProgress
+    for (const { isReadingPaused } of this.#connections.values()) if (isReadingPaused) return true
+    return false
   }
 
   get #hasTooMuchInProgress(): boolean {
     return this.#messagesInProgress >= MAX_MESSAGES_IN_PROGRESS || this.#bytesInProgress >= MAX_BYTES_IN_PROGRESS
   }
 
-  /** Handles the messages that have arrived, as far as the time of this turn suffices. The socket pauses until the rest is handled. */
-  #readMessages(): void {
-    const endsAt = this.#beginTurn()
-    try {
-      while (this.isOpen && !this.#hasTooMuchInProgress) {
-        if (performance.now() >= endsAt) {
-          this.#scheduleTurn()
-          return
-        }
-        const message = this.#reader.next()
-        if (!message) {
-          this.#socket.resume()
-          return
-        }
-        this.#take(message)
-      }
-      this.#socket.pause()
-    } catch (error) {
-      if (!(error instanceof MalformedFrameError)) throw error
-      this.close(`malformed message: ${error.message}`)
-    }
-  }
-
-  /** Returns when the time of this turn ends. Several reads of the socket may share a turn, and share its time. */
-  #beginTurn(): number {
-    if (this.#turnEndsAt !== undefined) return this.#turnEndsAt
-    setImmediate(() => this.#endTurn())
-    this.#turnEndsAt = performance.now() + MAX_TURN_MS
-    return this.#turnEndsAt
-  }
-
-  #endTurn(): void {
-    this.#turnEndsAt = undefined
-    if (!this.#isTurnScheduled) return
-    this.#isTurnScheduled = false
-    this.#readMessages()
-  }
-
-  #scheduleTurn(): void {
-    this.#isTurnScheduled = true
-    this.#beginTurn()
-    this.#socket.pause()
-  }
-
   #take(message: Message): void {
-    const { type, headers } = message
+    const { type, sequence, headers } = message
+    if (!this.#hasReceived) this.#handlers.onFirstSequence?.(sequence)
+    this.#hasReceived = true
     const heartbeat = headers.get(ChannelHeader.HEARTBEAT)
     // At once: a router that waits for five seconds takes the controller for unresponsive.
     if (heartbeat) this.send(ContentType.HEARTBEAT, EMPTY, { headers: [[ChannelHeader.HEARTBEAT_RESPONSE, heartbeat]] })
@@ -246,10 +209,11 @@ export class Channel {
     this.#messagesInProgress += 1
     this.#bytesInProgress += bytes
     void work.finally(() => {
-      const wasPaused = this.#isReadingPaused
+      const hadTooMuch = this.#hasTooMuchInProgress
       this.#messagesInProgress -= 1
       this.#bytesInProgress -= bytes
-      if (wasPaused && !this.#isReadingPaused && this.isOpen) this.#scheduleTurn()
+      if (!hadTooMuch || this.#hasTooMuchInProgress || !this.isOpen) return
+      for (const connection of this.#connections.values()) connection.readOn()
     })
   }
 
@@ -264,14 +228,14 @@ export class Channel {
     headers.set(ChannelHeader.HEARTBEAT, encodeUint64(BigInt(this.#clock.now()) * 1_000_000n))
   }
 
-  /** What is sent in one go is written as one, because each write by itself encrypts a record and calls the system. */
   #write(message: Message): void {
-    if (this.#socket.writableCorked === 0) {
-      this.#socket.cork()
-      process.nextTick(() => this.#socket.uncork())
-    }
-    this.#socket.write(encodeMessage(message))
-    if (this.#socket.writableLength > MAX_UNSENT_BYTES) this.close('the router does not read')
+    const preferred = URGENT_TYPES.has(message.type) ? 'ctrl.high' : 'ctrl.default'
+    const [first] = this.#connections.values()
+    const connection = this.#connections.get(preferred) ?? first
+    connection?.write(encodeMessage(message))
+    let unsentBytes = 0
+    for (const each of this.#connections.values()) unsentBytes += each.unsentBytes
+    if (unsentBytes > MAX_UNSENT_BYTES) this.close('the router does not read')
   }
 
   /** Numbers wrap inside the positive 32-bit integers; −1 means "no request" in a reply. */

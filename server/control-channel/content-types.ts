@@ -86,10 +86,16 @@ export const ChannelHeader = {
   VERSION: 4,
   HEARTBEAT: 5,
   HEARTBEAT_RESPONSE: 6,
+  /** What a grouped connection is for. */
+  CONNECTION_TYPE: 7,
   CONTROLLER_ID: 8,
-  /** In a hello of release 1.6; later releases set `IS_GROUPED`, and mean a secret by it. */
-  LISTENERS: 10,
+  /** Whether a router may have several connections at a time; 10 and 11 then have another meaning. */
   IS_GROUPED: 9,
-  ROUTER_METADATA: 11,
+  LISTENERS: 10,
+  GROUP_SECRET: 10,
+  IS_FIRST_OF_GROUP: 11,
   CAPABILITIES: 12,
+  /** The same as 10 and 12, since release 2. */
+  LISTENERS_2: 1000,
+  CAPABILITIES_2: 1002,
 } as const

@@ -1,23 +1,16 @@
 // Takes the connections of routers: reads the hello, decides whether the router may connect, and serves its channel.
-import { randomInt } from 'node:crypto'
 import type { TLSSocket } from 'node:tls'
+import { isDeepStrictEqual } from 'node:util'
 import type { Controller } from '../../src/controller.ts'
-import { type ConnectedRouter, RouterRejectedError } from '../../src/network/routers/connected-routers.ts'
-import type { RouterConnection, RouterHello } from '../../src/network/routers/router-connection.ts'
+import { RouterRejectedError } from '../../src/network/routers/connected-routers.ts'
+import type { RouterHello } from '../../src/network/routers/router-connection.ts'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { SocketCertificates } from '../connections/socket-certificates.ts'
-import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
-import { Channel } from './channel.ts'
-import { encodeRoute, encodeUnroute } from './circuit-values.ts'
-import { ContentType } from './content-types.ts'
-import { type DialShare, DialsInProgress } from './dials-in-progress.ts'
-import { sendRefusal } from './edge-errors.ts'
-import { MalformedBodyError } from './handlers/message-handler.ts'
-import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
-import { HeaderValueError } from './header-values.ts'
-import { encodeHelloResponse, HelloError, parseHello, type ReceivedHello } from './hello.ts'
+import type { ConnectionSource } from './connection.ts'
+import { DialsInProgress } from './dials-in-progress.ts'
+import { type ConnectionGroup, createGroup, HelloError, parseHello, type ReceivedHello } from './hello.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
-import { greetRouter, handleRouterMessage } from './router-session.ts'
+import { type AdmittedConnection, RouterChannel } from './router-channel.ts'
 import { WorkInProgress } from './work-in-progress.ts'
 
 /** The protocol of TLS (RFC 7301) by which routers ask for the control channel. */
@@ -28,36 +21,10 @@ const HELLO_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 15_000
 const TICK_MS = 1_000
 
-// They wait for results of routes, which the same router may have to send: reading must not pause for them.
-const DIAL_TYPES: ReadonlySet<number> = new Set([
-  ContentType.CREATE_CIRCUIT_V2_REQUEST,
-  ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
-])
-
-const DIAL_REFUSALS = {
-  'too-long': { reason: 'other', message: 'the dial is longer than any may be' },
-  busy: { reason: 'busy', message: 'the controller is busy with other dials' },
-} as const
-
-// The number of the first message that the process of a router sends.
-const FIRST_SEQUENCE = 1
-
-// Replies to requests of an earlier connection must not match those of a new one.
-const MAX_FIRST_SEQUENCE = 2 ** 30
-
-/** A router that may connect, and the connection it did it by. */
-interface AdmittedRouter {
-  readonly socket: TLSSocket
-  /** Holds what followed the hello. */
-  readonly reader: MessageReader
-  readonly hello: RouterHello
-  readonly isEdge: boolean
-  readonly controllerId: string
-}
-
 export class ControlListener {
   readonly #controller: Controller
-  readonly #channels = new Set<Channel>()
+  /** By router. */
+  readonly #channels = new Map<string, RouterChannel>()
   readonly #inProgress = new WorkInProgress()
   readonly #dials = new DialsInProgress()
   #timer: NodeJS.Timeout | undefined
@@ -74,7 +41,7 @@ export class ControlListener {
 
   /** Does the work that is due by the clock. */
   tick(): void {
-    for (const channel of this.#channels) channel.tick()
+    for (const channel of this.#channels.values()) channel.tick()
     this.#controller.fabric.tick()
   }
 
@@ -122,12 +89,24 @@ export class ControlListener {
     if (!leaf) throw new RouterRejectedError('the router presented no certificate')
     if (!auth.clientTrust.isOwn(leaf, clock.now()))
       throw new RouterRejectedError('the certificate is not valid now, or another authority issued it')
-    const hello: RouterHello = { ...received, fingerprint: computeFingerprint(leaf) }
+    const { grouping, ...described } = received
+    const hello: RouterHello = {
+      ...described,
+      fingerprint: computeFingerprint(leaf),
+      hasDataModel: grouping !== undefined,
+    }
     const admission = await routers.connected.requireAdmission(store.db, hello)
     if (socket.destroyed) return
     if (this.#isStopped) throw new RouterRejectedError('the controller stops')
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
-    this.#serve({ socket, reader, hello, isEdge: admission.isEdge, controllerId })
+    const source = { socket, reader, type: grouping?.type ?? 'ctrl.default' }
+    if (grouping && !grouping.isFirst) this.#join(hello.routerId, source, grouping.group)
+    else {
+      const group = grouping && (grouping.group ?? createGroup())
+      const isNewProcess = grouping !== undefined && grouping.group === undefined
+      this.#serve({ ...source, hello, isEdge: admission.isEdge, group, isNewProcess }, controllerId)
+      if (!isDeepStrictEqual(admission.lastVersion, hello.version)) this.#storeVersion(hello)
+    }
     if (admission.formerFingerprint !== null && admission.fingerprint === hello.fingerprint)
       this.#forgetFormerCertificate(hello.routerId)
   }
@@ -140,92 +119,35 @@ export class ControlListener {
     })
   }
 
-  /** @throws RouterRejectedError */
-  #serve({ socket, reader, hello, isEdge, controllerId }: AdmittedRouter): void {
-    const controller = this.#controller
-    const { aggregatedLog, clock, fabric, log, routers } = controller
-    const routerId = hello.routerId
-    let router: ConnectedRouter | undefined
-    const share: DialShare = { count: 0, bytes: 0 }
-    let isFirst = true
-    const channel = new Channel({
-      socket,
-      clock,
-      reader,
-      firstSequence: randomInt(1, MAX_FIRST_SEQUENCE),
-      handlers: {
-        onMessage: (message) => {
-          if (isFirst) this.#noteProcess(router, message)
-          isFirst = false
-          if (!DIAL_TYPES.has(message.type)) return handle(message)
-          const begun = this.#dials.begin(share, message)
-          if (begun === 'too-many') channel.close('the router dials more than can be handled')
-          else if (typeof begun === 'string') sendRefusal(channel, message, DIAL_REFUSALS[begun])
-          else void handle(message).finally(begun)
-          return undefined
-        },
-        onClose: (reason) => {
-          this.#channels.delete(channel)
-          if (router) routers.connected.disconnect(router)
-          log.info({ routerId, reason }, 'a router disconnected')
-        },
-      },
+  #storeVersion({ routerId, version }: RouterHello): void {
+    const { aggregatedLog, contexts, routers } = this.#controller
+    const storing = routers.provisioner.storeVersion(contexts.create({ kind: 'system' }), routerId, version)
+    this.#inProgress.track(storing).catch((error: unknown) => {
+      aggregatedLog.error(routerId, { err: error, routerId }, 'the version of a router was not stored')
     })
-    const handle = (message: Message): Promise<void> => {
-      if (!router) return Promise.resolve()
-      const session = { controller, router, channel }
-      return reportFailure(message.type, this.#inProgress.track(handleRouterMessage(session, message)))
+  }
+
+  /** @throws RouterRejectedError */
+  #serve(admitted: AdmittedConnection, controllerId: string): void {
+    const { routerId } = admitted.hello
+    const parts = {
+      controller: this.#controller,
+      controllerId,
+      inProgress: this.#inProgress,
+      dials: this.#dials,
     }
-    const reportFailure = async (type: number, work: Promise<void>) => {
-      try {
-        await work
-      } catch (error) {
-        if (error instanceof MalformedBodyError || error instanceof HeaderValueError) channel.close(error.message)
-        else {
-          const fields = { err: error, routerId, type }
-          aggregatedLog.error(`${routerId} ${type}`, fields, 'a message of a router could not be handled')
-        }
-      }
-    }
-    try {
-      router = routers.connected.connect(hello, isEdge, createConnection(channel))
-    } catch (error) {
-      channel.close('rejected')
-      throw error
-    }
-    this.#channels.add(channel)
-    socket.write(encodeHelloResponse(controllerId))
-    log.info({ routerId, version: hello.version.version }, 'a router connected')
-    if (isEdge) {
-      greetRouter({ controller, router, channel })
-      fabric.validation.ask(router)
-    }
+    const channel = new RouterChannel(parts, admitted, () => {
+      if (this.#channels.get(routerId) === channel) this.#channels.delete(routerId)
+    })
+    this.#channels.set(routerId, channel)
     channel.start()
   }
 
-  /** The numbers of a router's messages continue when it reconnects: one that begins again is another process. */
-  #noteProcess(router: ConnectedRouter | undefined, { sequence }: Message): void {
-    if (router && sequence === FIRST_SEQUENCE) this.#controller.routers.connected.noteRestart(router)
-  }
-}
-
-/** Sends what the controller has for a router as messages of its channel. */
-function createConnection(channel: Channel): RouterConnection {
-  return {
-    get lastHeardAt() {
-      return channel.lastHeardAt
-    },
-    announce: (announcement) => {
-      const { type, body, headers } = encodeAnnouncement(announcement)
-      channel.send(type, body, { headers })
-    },
-    validateTerminators: (terminators) => {
-      channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
-    },
-    sendRoute: (route) => channel.send(ContentType.ROUTE, encodeRoute(route)),
-    sendUnroute: (circuitId, isImmediate) => channel.send(ContentType.UNROUTE, encodeUnroute(circuitId, isImmediate)),
-    sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
-    close: (reason) => channel.close(reason),
+  /** @throws RouterRejectedError */
+  #join(routerId: string, source: ConnectionSource, group: ConnectionGroup): void {
+    const channel = this.#channels.get(routerId)
+    if (!channel) throw new RouterRejectedError('the connection belongs to a group that is not connected')
+    channel.join(source, group)
   }
 }
 

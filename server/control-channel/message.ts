@@ -21,7 +21,7 @@ export interface MessageLimits {
 }
 
 /** Before the hello the other side is not known yet. */
-export const HELLO_LIMITS: MessageLimits = { maxHeaderBytes: 4_192, maxBodyBytes: 4_192 }
+export const HELLO_LIMITS: MessageLimits = { maxHeaderBytes: 16_384, maxBodyBytes: 4_192 }
 
 /** After the hello. The longest messages of a router report ten thousand sessions, or its metrics. */
 export const MESSAGE_LIMITS: MessageLimits = { maxHeaderBytes: 256 * 1024, maxBodyBytes: 2 * 1024 * 1024 }

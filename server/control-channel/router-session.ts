@@ -10,7 +10,7 @@ import { routerHandlers } from './handlers/router-messages.ts'
 import { sessionHandlers } from './handlers/session-messages.ts'
 import { terminatorHandlers } from './handlers/terminator-messages.ts'
 import { tunnelerHandlers } from './handlers/tunneler-messages.ts'
-import { PROTOCOL_RELEASE } from './hello.ts'
+import { PROTOCOL_RELEASES } from './hello.ts'
 import type { Message } from './message.ts'
 import { ServerHelloSchema } from './messages/edge_pb.ts'
 
@@ -32,7 +32,8 @@ const typesOfEveryRouter: ReadonlySet<number> = new Set(renewalHandlers.map(([ty
 /** Greets a router that was connected. Edge routers respond with where their clients reach them; others stay silent. */
 export function greetRouter({ channel, router }: RouterSession): void {
   router.syncStatus = 'SYNC_HELLO_WAIT'
-  const hello = create(ServerHelloSchema, { version: PROTOCOL_RELEASE, data: { instant: 'true' } })
+  const version = router.hello.hasDataModel ? PROTOCOL_RELEASES.grouped : PROTOCOL_RELEASES.single
+  const hello = create(ServerHelloSchema, { version, data: { instant: 'true' } })
   channel.send(ContentType.SERVER_HELLO, toBinary(ServerHelloSchema, hello))
 }
 

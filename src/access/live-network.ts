@@ -1,4 +1,5 @@
 // The interface of live router state, which computed fields read and the control channel provides.
+import type { VersionInfo } from '../definitions/resources/routers.ts'
 import type { Instant } from '../foundation/clock.ts'
 
 /** A router as it describes itself while it is connected. */
@@ -9,14 +10,6 @@ export interface LiveRouter {
   /** How far the router has got with what the controller tells it: one of the words that clients know. */
   readonly syncStatus: string
   readonly versionInfo: VersionInfo
-}
-
-export interface VersionInfo {
-  readonly arch: string
-  readonly buildDate: string
-  readonly os: string
-  readonly revision: string
-  readonly version: string
 }
 
 export type ConnectionStatus = 'online' | 'offline' | 'unknown'

@@ -35,13 +35,11 @@ function openChannel(onMessage: (message: Message) => Promise<void> | undefined)
   const reasons: string[] = []
   const clock = new TestClock()
   const channel = new Channel({
-    socket,
     clock,
-    reader: new MessageReader(MESSAGE_LIMITS),
     firstSequence: 1,
     handlers: { onMessage, onClose: (reason) => reasons.push(reason) },
   })
-  channel.start()
+  channel.add({ socket, reader: new MessageReader(MESSAGE_LIMITS), type: 'ctrl.default' }).start()
   /** Lets time pass as in a controller that does not stall. */
   const passSeconds = (count: number) => {
     for (const _ of range(count)) {
@@ -115,6 +113,29 @@ describe('a router that sends many messages at once', () => {
     while (countReplies() < 10) await setImmediate()
     // One, unless the machine was too busy to handle all of them in a turn.
     expect(writes.length).toBeLessThan(5)
+  })
+})
+
+describe('the first message of a router', () => {
+  it('tells its number before it is handled, also if it is a heartbeat', async () => {
+    const observed: (number | string)[] = []
+    const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
+    const channel = new Channel({
+      clock: new TestClock(),
+      firstSequence: 1,
+      handlers: {
+        onFirstSequence: (sequence) => observed.push(sequence),
+        onMessage: ({ sequence }) => {
+          observed.push(`handled ${sequence}`)
+          return undefined
+        },
+        onClose() {},
+      },
+    })
+    channel.add({ socket, reader: new MessageReader(MESSAGE_LIMITS), type: 'ctrl.default' }).start()
+    socket.push(Buffer.concat([encode(7, 5), encode(8), encode(9)]))
+    while (observed.length < 3) await setImmediate()
+    expect(observed).toEqual([7, 'handled 8', 'handled 9'])
   })
 })
 

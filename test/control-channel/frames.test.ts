@@ -17,9 +17,11 @@ import { BODY_SCHEMAS } from '../world/router/body-schemas.ts'
 
 const FIXTURE = join(import.meta.dirname, '../fixtures/control-channel-frames.jsonl')
 
-/** The recording of routers lies beside the recorded requests. */
-const RECORDING =
-  process.env.COMPAT_RECORDINGS && join(process.env.COMPAT_RECORDINGS, '../router/recording-1.6.5.jsonl')
+/** The recordings of routers lie beside the recorded requests. */
+const recordingOf = (release: string) =>
+  process.env.COMPAT_RECORDINGS && join(process.env.COMPAT_RECORDINGS, `../router/recording-${release}.jsonl`)
+const RECORDING = recordingOf('1.6.5')
+const RECORDING_2 = recordingOf('2.0.3')
 
 /** A frame of the fixture; its bytes were written by other implementations of the frames and of protobuf. */
 interface FixtureFrame {
@@ -100,10 +102,13 @@ describe('a frame', () => {
     expect(() => reader.next()).toThrow(MalformedFrameError)
   })
 
-  it('of more than 4,192 bytes of headers or body is refused as a hello', () => {
-    for (const offset of [12, 16]) {
+  it('of more than 16,384 bytes of headers or 4,192 of body is refused as a hello', () => {
+    for (const [offset, length] of [
+      [12, 16_385],
+      [16, 4_193],
+    ] as const) {
       const prefix = Buffer.from(fixture[0]!.wire, 'hex').subarray(0, 20)
-      prefix.writeInt32LE(4_193, offset)
+      prefix.writeInt32LE(length, offset)
       const reader = new MessageReader(HELLO_LIMITS)
       reader.push(prefix)
       expect(() => reader.next()).toThrow(MalformedFrameError)
@@ -175,6 +180,21 @@ describe.skipIf(!RECORDING || !existsSync(RECORDING))('the recorded frames of a 
       if (typeof frame.decoded !== 'object' || frame.decoded === null || frame.type === ContentType.ERROR) continue
       expect(schema, `a body of type ${message.type} is known`).toBeDefined()
       expect(toRecorded(schema!, message.body), `line ${frame.n}`).toEqual(frame.decoded)
+    }
+  })
+})
+
+describe.skipIf(!RECORDING_2 || !existsSync(RECORDING_2))('the recorded frames of a router of release 2', () => {
+  it('are read, and rendered to the same bytes', () => {
+    const lines = readLines<RecordedFrame>(RECORDING_2!)
+    const bodies = new Map(lines.map(({ n, body }) => [n, body]))
+    const frames = lines.filter(({ wire, wireWithoutBody }) => wire ?? wireWithoutBody)
+    expect(frames.length).toBeGreaterThan(1_200)
+    for (const frame of frames) {
+      const wire = frame.wire ?? `${frame.wireWithoutBody}${bodies.get(frame.sameBodyAs!)}`
+      const message = decode(wire)
+      expect(message.type).toBe(frame.type)
+      expect(encodeMessage(message).toString('hex')).toBe(wire)
     }
   })
 })

@@ -55,7 +55,11 @@ function connect(routerId: string): ConnectedRouter {
     sendFault: (fault: LinkFault) => faults.push({ to: routerId, ...fault }),
     close: () => connected.disconnect(router),
   } as never
-  router = connected.connect({ routerId, fingerprint: '', version: VERSION, linkListeners: [] }, true, connection)
+  router = connected.connect(
+    { routerId, fingerprint: '', version: VERSION, linkListeners: [], hasDataModel: false },
+    true,
+    connection,
+  )
   return router
 }
 

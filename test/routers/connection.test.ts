@@ -253,21 +253,10 @@ describe('the controller does not respond to', () => {
     expect(await isCutOff(router.id, router)).toBe(true)
   })
 
-  it('a router of a later release, which groups its connections', async () => {
-    const router = await newRouter()
-    const simulated = await dial(router)
-    simulated.introduce(router.id, [
-      [4, Buffer.from(ROUTER_VERSION)],
-      [9, Buffer.from([1])],
-      [10, Buffer.from('secret')],
-    ])
-    await simulated.closed
-    expect(simulated.received).toEqual([])
-  })
-
   it.each([
     ['a hello without a version', []],
     ['a hello with a version of other parts', [[4, Buffer.from('v1.6.5')]]],
+    ['a hello with a version that is too long', [[4, Buffer.from(`v1.6.5|${'x'.repeat(512)}|c|d|e`)]]],
     [
       'a hello whose listeners are garbage',
       [

@@ -120,6 +120,11 @@ export class ClientTrustStore implements DerivedRows {
     return this.#byId.get(id)
   }
 
+  /** The authorities of operators whose key they have proven to hold. */
+  listVerified(): RegisteredAuthority[] {
+    return [...this.#byId.values()].filter(({ record }) => record.isVerified)
+  }
+
   /**
    * Returns the authorities that a sign-in is verified against. If an authenticator holds the certificate: the controller's
    * own, or those of operators that may have issued it, its own authority first. Otherwise those that may have issued it and

@@ -1,8 +1,15 @@
 // The routers that clients and hosts connect to.
 import { f } from '../schema/fields.ts'
-import { flag, requiredObject, text } from '../schema/json-schema.ts'
+import { flag, text } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
-import { fingerprintOptions, routerEnrollmentMembers, routerFields, routerInputs, routerName } from './routers.ts'
+import {
+  fingerprintOptions,
+  routerEnrollmentMembers,
+  routerFields,
+  routerInputs,
+  routerName,
+  versionInfo,
+} from './routers.ts'
 
 export const edgeRouters = defineResource({
   name: 'edge-router',
@@ -35,7 +42,7 @@ export const edgeRouters = defineResource({
     hostname: text,
     supportedProtocols: { type: 'object', additionalProperties: text },
     syncStatus: text,
-    versionInfo: requiredObject({ arch: text, buildDate: text, os: text, revision: text, version: text }),
+    versionInfo,
   },
   links: ['edge-router-policies'],
   relations: {

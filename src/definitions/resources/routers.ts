@@ -39,6 +39,17 @@ export const interfaceList = typed<readonly RouterInterface[]>(
   ),
 )
 
+/** What a router says of its software. */
+export const versionInfo = requiredObject({ arch: text, buildDate: text, os: text, revision: text, version: text })
+
+export interface VersionInfo {
+  readonly arch: string
+  readonly buildDate: string
+  readonly os: string
+  readonly revision: string
+  readonly version: string
+}
+
 /** What routers have once they have enrolled. */
 export const fingerprintOptions = { access: 'read', nullable: true, filter: true } as const
 
@@ -66,6 +77,8 @@ export const routerFields = {
   formerFingerprint: f.text({ access: 'internal', nullable: true }),
   /** What the router last reported; kept while it is offline. */
   interfaces: f.json(interfaceList, { access: 'read', nullable: true }),
+  /** The software with which it last connected. Records show it only while it is connected. */
+  lastVersion: f.json(typed<VersionInfo>(versionInfo), { access: 'internal', nullable: true }),
 }
 
 /** What a new router asks of its enrollment. */

@@ -1,6 +1,7 @@
 // The routers that are connected now: who may connect, what each says of itself, and which identities it sees.
 import type { Kysely } from 'kysely'
 import type { ConnectionStatus, LiveNetwork, LiveRouter, Traffic } from '../../access/live-network.ts'
+import type { VersionInfo } from '../../definitions/resources/routers.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
@@ -20,6 +21,8 @@ export interface RouterAdmission {
   readonly fingerprint: string | null
   readonly unverifiedFingerprint: string | null
   readonly formerFingerprint: string | null
+  /** The software with which it connected before; null if it never did. It decides nothing here. */
+  readonly lastVersion: VersionInfo | null
 }
 
 /** How far a router has got with the API sessions: the words that clients of the API know. */
@@ -28,7 +31,7 @@ export type SyncStatus = 'SYNC_NEW' | 'SYNC_HELLO_WAIT' | 'SYNC_IN_PROGRESS' | '
 // A router that reconnects after a loss replaces its earlier connection. While that one is this new, it must be silent for longer
 // than the interval of heartbeats, which is eleven seconds on an idle connection.
 const MIN_REPLACED_AGE_MS = 60_000
-const MAX_SILENCE_MS = 12_000
+export const MAX_SILENCE_MS = 12_000
 
 export class ConnectedRouter {
   readonly hello: RouterHello
@@ -150,7 +153,10 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
    * Checks whether a router may connect.
    * Returns what its record says. @throws RouterRejectedError if it does not exist, is disabled, or has not enrolled with the certificate that it presents
    */
-  async requireAdmission(db: Kysely<Database>, { routerId, fingerprint }: RouterHello): Promise<RouterAdmission> {
+  async requireAdmission(
+    db: Kysely<Database>,
+    { routerId, fingerprint }: Pick<RouterHello, 'routerId' | 'fingerprint'>,
+  ): Promise<RouterAdmission> {
     const [row] = await readAdmissions(db, [routerId])
     if (!row) throw new RouterRejectedError('the router does not exist')
     const objection = findObjection(row, [fingerprint])
@@ -275,7 +281,10 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
 }
 
 /** Why a router with this record may not be connected by any of these certificates; undefined if it may. */
-function findObjection(record: Omit<RouterAdmission, 'isEdge'>, presented: readonly string[]): string | undefined {
+function findObjection(
+  record: Omit<RouterAdmission, 'isEdge' | 'lastVersion'>,
+  presented: readonly string[],
+): string | undefined {
   const { disabled, fingerprint, unverifiedFingerprint, formerFingerprint } = record
   if (disabled) return 'the router is disabled'
   if (fingerprint === null) return 'the router has not enrolled'
@@ -290,8 +299,13 @@ async function readAdmissions(
 ): Promise<(RouterAdmission & { id: string })[]> {
   const rows = await db
     .selectFrom('routers')
-    .select(['id', 'isEdge', 'disabled', 'fingerprint', 'unverifiedFingerprint', 'formerFingerprint'])
+    .select(['id', 'isEdge', 'disabled', 'fingerprint', 'unverifiedFingerprint', 'formerFingerprint', 'lastVersion'])
     .where(isOneOf(db, 'id', ids))
     .execute()
-  return rows.map((row) => ({ ...row, isEdge: row.isEdge === 1, disabled: row.disabled === 1 }))
+  return rows.map(({ lastVersion, ...row }) => ({
+    ...row,
+    isEdge: row.isEdge === 1,
+    disabled: row.disabled === 1,
+    lastVersion: lastVersion === null ? null : (JSON.parse(lastVersion) as VersionInfo),
+  }))
 }

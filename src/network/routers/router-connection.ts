@@ -1,5 +1,5 @@
 // The interface of the connection to a router, without its form on the wire.
-import type { VersionInfo } from '../../access/live-network.ts'
+import type { VersionInfo } from '../../definitions/resources/routers.ts'
 
 /** An address at which a router accepts links of other routers. */
 export interface LinkListener {
@@ -17,6 +17,8 @@ export interface RouterHello {
   readonly fingerprint: string
   readonly version: VersionInfo
   readonly linkListeners: readonly LinkListener[]
+  /** Whether it admits clients by data that the controller publishes, beginning with public keys: routers of release 2 do. */
+  readonly hasDataModel: boolean
 }
 
 /** How an edge router describes where its clients reach it. */
@@ -160,8 +162,25 @@ export interface PeerAnnouncement {
   readonly changes: readonly PeerChange[]
 }
 
+/** A certificate by whose key routers verify. */
+export interface PublicKey {
+  /** SHA-1 of the certificate, lower-case hex. */
+  readonly id: string
+  /** DER. */
+  readonly certificate: Uint8Array
+  /** What is verified by it: the certificates of clients lead to it. */
+  readonly usage: 'client certificates'
+}
+
+/** What routers are told about public keys, beside those that they have. */
+export interface PublicKeyAnnouncement {
+  readonly kind: 'public-keys'
+  readonly added: readonly PublicKey[]
+  readonly removedIds: readonly string[]
+}
+
 /** What many routers may be told at once. */
-export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement
+export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement | PublicKeyAnnouncement
 
 /** A link that its other end has to drop. */
 export interface LinkFault {

@@ -5,7 +5,7 @@ import { edgeRouterPolicies } from '../../definitions/resources/edge-router-poli
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
 import { identities } from '../../definitions/resources/identities.ts'
-import { type RouterInterface, routers } from '../../definitions/resources/routers.ts'
+import { type RouterInterface, routers, type VersionInfo } from '../../definitions/resources/routers.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { Config } from '../../settings/config.ts'
 import type { Context, WriteContext } from '../../storage/context.ts'
@@ -72,6 +72,16 @@ export class RouterProvisioner {
       if (!router || isDeepStrictEqual(router.interfaces, interfaces)) return
       // No administrator asked for it, and a router may report as often as it likes.
       await this.#entities.update(tx, routers, router, { interfaces }, { audit: 'none' })
+    })
+  }
+
+  /** Stores the software with which a router connected, because it has to be known while the router is offline, too. */
+  async storeVersion(context: Context, id: string, lastVersion: VersionInfo): Promise<void> {
+    await context.write(async (tx) => {
+      const router = await find(tx, routers, id)
+      if (!router || isDeepStrictEqual(router.lastVersion, lastVersion)) return
+      // The software of a router is changed on its machine; the audit shows changes of the controller.
+      await this.#entities.update(tx, routers, router, { lastVersion }, { audit: 'none' })
     })
   }
 

@@ -98,6 +98,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['unverifiedCertPem', 'text', 'null'],
       ['formerFingerprint', 'text', 'null'],
       ['interfaces', 'text', 'null'],
+      ['lastVersion', 'text', 'null'],
       ['isEdge', 'integer'],
       ['roleAttributes', 'text'],
       ['isTunnelerEnabled', 'integer'],

@@ -17,6 +17,46 @@ export interface RouterOptions {
 /** The version text of a router of release 1.6.5. */
 export const ROUTER_VERSION = 'v1.6.5|0efb60b21134|2025-07-09T14:55:44Z|linux|amd64'
 
+/** The version text of a router of release 2.0.3. */
+export const ROUTER_VERSION_2 = 'v2.0.3|5c5a42c1b3f9|2026-07-09T14:55:44Z|linux|amd64'
+
+/** What a connection of a router of release 2 says of itself, beside the version. */
+export interface GroupedHello {
+  readonly type?: 'ctrl.default' | 'ctrl.high'
+  /** Whether it begins a group; if it does not say, one that names no group does. */
+  readonly isFirst?: boolean
+  readonly group?: { readonly id: string; readonly secret: Buffer }
+  readonly version?: string
+}
+
+/** The headers of a hello of release 2. */
+export function groupedHeaders({
+  type = 'ctrl.default',
+  group,
+  isFirst = !group,
+  version = ROUTER_VERSION_2,
+}: GroupedHello = {}): [number, Buffer][] {
+  const flag = Buffer.from([1])
+  return [
+    [4, Buffer.from(version)],
+    [1002, Buffer.from([0b10])],
+    [9, flag],
+    [7, Buffer.from(type)],
+    ...(isFirst ? ([[11, flag]] as [number, Buffer][]) : []),
+    ...(group
+      ? ([
+          [0, Buffer.from(group.id)],
+          [10, group.secret],
+        ] as [number, Buffer][])
+      : []),
+  ]
+}
+
+/** The group that the response to a hello names. */
+export function groupOf({ headers }: Message): { id: string; secret: Buffer } {
+  return { id: headers.get(0)!.toString(), secret: headers.get(10)! }
+}
+
 export class SimulatedRouter {
   readonly #socket: TLSSocket
   readonly #reader = new MessageReader(MESSAGE_LIMITS)
@@ -76,6 +116,11 @@ export class SimulatedRouter {
   /** Continues the numbers of an earlier connection of the same process. */
   continueFrom(earlier: SimulatedRouter): void {
     this.#sequence = earlier.#sequence
+  }
+
+  /** Continues at a number, because the connections of a router number their messages together. */
+  continueAt(sequence: number): void {
+    this.#sequence = sequence
   }
 
   /** Introduces itself as the router with this id. */

@@ -1,0 +1,149 @@
+// One connection of a router after its hello: cuts what arrives into messages, and shares the event loop with other connections.
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../src/foundation/clock.ts'
+import { MalformedFrameError, MESSAGE_LIMITS, type Message, type MessageReader } from './message.ts'
+
+/** What routers use a connection for. Those of release 1 have one connection, for everything. */
+export const CONNECTION_TYPES = ['ctrl.default', 'ctrl.high'] as const
+export type ConnectionType = (typeof CONNECTION_TYPES)[number]
+
+export interface ConnectionSource {
+  readonly socket: Duplex
+  /** What has been read from the socket beyond the hello is still in it. */
+  readonly reader: MessageReader
+  readonly type: ConnectionType
+}
+
+export interface ConnectionHandlers {
+  /** Whether another message may be read. While it may not, the socket is paused until `readOn`. */
+  canRead(): boolean
+  /** Takes a message. It must not block: it returns at once. */
+  onMessage(message: Message): void
+  /** Runs if the router sends what is not a message. */
+  onMalformed(reason: string): void
+  /** Runs once, when the connection has ended by itself. */
+  onEnd(): void
+}
+
+// How long the messages of one connection are handled before everything else gets its turn.
+const MAX_TURN_MS = 5
+
+export class Connection {
+  readonly type: ConnectionType
+  readonly #socket: Duplex
+  readonly #reader: MessageReader
+  readonly #handlers: ConnectionHandlers
+  #lastHeardAt: number
+  #isOpen = true
+  /** When the messages of this turn of the event loop have taken their time; undefined until the first one arrives in it. */
+  #turnEndsAt: number | undefined
+  /** Whether the next turn goes on with messages that have arrived. */
+  #isTurnScheduled = false
+
+  constructor({ socket, reader, type }: ConnectionSource, clock: Clock, handlers: ConnectionHandlers) {
+    this.type = type
+    this.#socket = socket
+    this.#reader = reader
+    this.#handlers = handlers
+    this.#lastHeardAt = clock.monotonic()
+    reader.setLimits(MESSAGE_LIMITS)
+    socket.on('data', (chunk: Buffer) => {
+      this.#lastHeardAt = clock.monotonic()
+      reader.push(chunk)
+      if (!this.isReadingPaused) this.#readMessages()
+    })
+    for (const event of ['error', 'close', 'end']) socket.on(event, () => this.#end())
+  }
+
+  /** When the router last sent anything over it, by the monotonic clock. */
+  get lastHeardAt(): number {
+    return this.#lastHeardAt
+  }
+
+  /** How much waits for the router to read it. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  /** Whether messages have arrived that were not read, because others have their turn or too many are in progress. */
+  get isReadingPaused(): boolean {
+    return this.#isTurnScheduled || !this.#handlers.canRead()
+  }
+
+  /** Handles what came with the hello, and reads on. Called once, when the handlers are ready. */
+  start(): void {
+    this.#socket.resume()
+    this.#readMessages()
+  }
+
+  /** Reads on in the next turn, because messages may be read again. */
+  readOn(): void {
+    if (!this.#isTurnScheduled) this.#scheduleTurn()
+  }
+
+  /** What is sent in one go is written as one, because each write by itself encrypts a record and calls the system. */
+  write(frame: Buffer): void {
+    if (this.#socket.writableCorked === 0) {
+      this.#socket.cork()
+      process.nextTick(() => this.#socket.uncork())
+    }
+    this.#socket.write(frame)
+  }
+
+  /** Ends the connection. What was sent before goes out, as far as the network takes it. */
+  close(): void {
+    this.#isOpen = false
+    this.#socket.uncork()
+    this.#socket.destroy()
+  }
+
+  #end(): void {
+    if (!this.#isOpen) return
+    this.close()
+    this.#handlers.onEnd()
+  }
+
+  /** Handles the messages that have arrived, as far as the time of this turn suffices. The socket pauses until the rest is handled. */
+  #readMessages(): void {
+    const endsAt = this.#beginTurn()
+    try {
+      while (this.#isOpen && this.#handlers.canRead()) {
+        if (performance.now() >= endsAt) {
+          this.#scheduleTurn()
+          return
+        }
+        const message = this.#reader.next()
+        if (!message) {
+          this.#socket.resume()
+          return
+        }
+        this.#handlers.onMessage(message)
+      }
+      this.#socket.pause()
+    } catch (error) {
+      if (!(error instanceof MalformedFrameError)) throw error
+      this.#handlers.onMalformed(error.message)
+    }
+  }
+
+  /** Returns when the time of this turn ends. Several reads of the socket may share a turn, and share its time. */
+  #beginTurn(): number {
+    if (this.#turnEndsAt !== undefined) return this.#turnEndsAt
+    setImmediate(() => this.#endTurn())
+    this.#turnEndsAt = performance.now() + MAX_TURN_MS
+    return this.#turnEndsAt
+  }
+
+  #endTurn(): void {
+    this.#turnEndsAt = undefined
+    if (!this.#isTurnScheduled) return
+    this.#isTurnScheduled = false
+    this.#readMessages()
+  }
+
+  #scheduleTurn(): void {
+    this.#isTurnScheduled = true
+    this.#beginTurn()
+    this.#socket.pause()
+  }
+}

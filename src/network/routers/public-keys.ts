@@ -1,0 +1,98 @@
+// Keeps edge routers informed of the certificates that those of clients may lead to: they refuse a client whose certificate leads to
+// none of these, before it shows the token of a session.
+//
+// A router is told about all of them when it connects, and about the difference at each change. Routers of release 1 need none.
+import type { X509Certificate } from 'node:crypto'
+import type { ClientTrustStore } from '../../authentication/sign-in/client-trust.ts'
+import { cas } from '../../definitions/resources/cas.ts'
+import type { Authority } from '../../pki/authority.ts'
+import { computeFingerprint } from '../../pki/certificates.ts'
+import type { Commit } from '../../storage/changes.ts'
+import type { SideEffect } from '../../storage/projection.ts'
+import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
+import type { PublicKey, PublicKeyAnnouncement } from './router-connection.ts'
+
+type PublicKeysById = ReadonlyMap<string, PublicKey>
+
+interface PublicKeyParts {
+  readonly authority: Pick<Authority, 'trust' | 'onChange'>
+  readonly clientTrust: Pick<ClientTrustStore, 'listVerified'>
+  readonly connected: ConnectedRouters
+}
+
+export class PublicKeys implements SideEffect {
+  readonly kind = 'side effect'
+  readonly name = 'public keys of routers'
+  readonly #authority: PublicKeyParts['authority']
+  readonly #clientTrust: PublicKeyParts['clientTrust']
+  readonly #connected: ConnectedRouters
+  /** What connected routers hold. Undefined while none is there that has been told. */
+  #announced: PublicKeysById | undefined
+  /** All of `#announced`, for routers that connect. */
+  #all: PublicKeyAnnouncement | undefined
+
+  constructor({ authority, clientTrust, connected }: PublicKeyParts) {
+    this.#authority = authority
+    this.#clientTrust = clientTrust
+    this.#connected = connected
+    authority.onChange(() => this.#announceDifference())
+  }
+
+  /** Tells a router about all keys. Routers without clients, and those that do not ask for keys, are told about none. */
+  send({ isEdge, hello, connection }: ConnectedRouter): void {
+    if (!isEdge || !hello.hasDataModel) return
+    this.#announced ??= this.#list()
+    this.#all ??= { kind: 'public-keys', added: [...this.#announced.values()], removedIds: [] }
+    connection.announce(this.#all)
+  }
+
+  async restart(): Promise<void> {
+    this.#announceDifference()
+    for (const router of this.#connected.list()) this.send(router)
+  }
+
+  apply({ changes }: Commit): void {
+    if (changes.some(({ resource }) => resource === cas.plural)) this.#announceDifference()
+  }
+
+  #announceDifference(): void {
+    const before = this.#announced
+    const routers = this.#listRouters()
+    this.#announced = undefined
+    if (!before || routers.length === 0) {
+      this.#all = undefined
+      return
+    }
+    const now = this.#list()
+    const added = [...now.values()].filter(({ id }) => !before.has(id))
+    const removedIds = [...before.keys()].filter((id) => !now.has(id))
+    this.#announced = now
+    if (added.length + removedIds.length === 0) return
+    this.#all = undefined
+    const announcement: PublicKeyAnnouncement = { kind: 'public-keys', added, removedIds }
+    for (const { connection } of routers) connection.announce(announcement)
+  }
+
+  #listRouters(): ConnectedRouter[] {
+    return this.#connected.list().filter(({ isEdge, hello }) => isEdge && hello.hasDataModel)
+  }
+
+  /** The roots of the controller, former ones too, and the authorities of operators. The key that signs tokens belongs here as well. */
+  #list(): PublicKeysById {
+    const registered = this.#clientTrust.listVerified().flatMap(({ anchors }) => anchors)
+    const keys = [...this.#authority.trust.roots, ...registered].map(toPublicKey)
+    return new Map(keys.map((key) => [key.id, key]))
+  }
+}
+
+const publicKeys = new WeakMap<X509Certificate, PublicKey>()
+
+/** Routers find a key by the fingerprint of its certificate. */
+function toPublicKey(certificate: X509Certificate): PublicKey {
+  let key = publicKeys.get(certificate)
+  if (!key) {
+    key = { id: computeFingerprint(certificate), certificate: certificate.raw, usage: 'client certificates' }
+    publicKeys.set(certificate, key)
+  }
+  return key
+}
