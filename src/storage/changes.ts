@@ -13,6 +13,11 @@ import type { StoredMachineState } from '../policy/posture/machine-state.ts'
 export interface Commit {
   /** Rises with each commit, and never falls: a restored database continues after every position that was ever used. */
   readonly position: number
+  /**
+   * When it was made, as its writer's clock says, but later than every commit before: it orders commits as their positions do, also
+   * if the clock was set back, and after a restore.
+   */
+  readonly at: Instant
   /** In the order in which the transactions made them. */
   readonly changes: readonly Change[]
   /** The tables that statements of the commit wrote to. */

@@ -77,6 +77,7 @@ interface MachineStateTable {
 /** One row; see `sqlite/group-commit.ts`. */
 interface CommitPositionTable {
   position: number
+  at: number
 }
 
 export interface Database extends EntityTables, SetTables {

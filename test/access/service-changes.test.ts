@@ -41,7 +41,7 @@ function makeChanges({ maxBytes = 1_000_000 } = {}) {
     poll: (id: number) => changes.getLastChange(context, client(id).apiSession, client(id).viewer),
     end: (id: number) => {
       const session = { resource: 'api-sessions', operation: 'delete', audit: 'none', id: `session ${id}` } as const
-      changes.apply({ position: 1, changes: [{ ...session, at: clock.now() }], tables: [] })
+      changes.apply({ position: 1, at: 1, changes: [{ ...session, at: clock.now() }], tables: [] })
     },
     setTransitions: (next: ServiceDigest['transitions']) => {
       transitions = next

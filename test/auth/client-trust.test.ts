@@ -79,7 +79,7 @@ function record(id: string, [anchor, ...more]: readonly Node[], values: Partial<
 
 function apply(operation: Change['operation'], id: string, after?: CertificateAuthority, resource = 'cas'): void {
   const change = toChange({ operation, audit: 'none', resource, id, at: NOW, after: after && { ...after } })
-  store.apply({ position: 1, changes: [change], tables: [] })
+  store.apply({ position: 1, at: 1, changes: [change], tables: [] })
 }
 
 /** Registers an authority. */

@@ -25,7 +25,7 @@ import { restoreBackup, verifyBackup } from '../../src/operations/backup/restore
 import { pack } from '../../src/operations/backup/tar.ts'
 import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
 import { completeRestore, getDataPaths, stageRestore } from '../../src/settings/data-directory.ts'
-import { raiseCommitPosition, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
+import { continueAfter, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 
@@ -191,16 +191,19 @@ describe('a restore', () => {
     expect([kept, typeof previousKey]).toEqual([replacedContent, 'string'])
   })
 
-  it('continues after every position that a commit had before, and after the clock', async () => {
+  it('continues after every position and time that a commit had before, and after the clock', async () => {
     const { database } = getDataPaths(directory)
     await createBackup({ directory, file, now: NOW })
-    raiseCommitPosition(database, NOW + 1_000)
+    // The replaced database was written by a clock that ran ahead.
+    const ahead = Date.UTC(2100, 0)
+    continueAfter(database, { position: NOW + 1_000, at: ahead }, NOW)
+    expect(readCommitPosition(database).at).toBe(ahead + 1)
 
     await restoreBackup({ file, directory, now: NOW })
-    expect(readCommitPosition(database)).toBe(NOW + 1_000)
+    expect(readCommitPosition(database)).toEqual({ position: NOW + 1_000, at: ahead + 2 })
 
     await restoreBackup({ file, directory, now: NOW + 5_000 })
-    expect(readCommitPosition(database)).toBe(NOW + 5_000)
+    expect(readCommitPosition(database)).toEqual({ position: NOW + 5_000, at: ahead + 3 })
   })
 
   it('is refused while a controller runs, and changes nothing', async () => {

@@ -3,21 +3,22 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/foundation/clock.ts'
 import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
 import type { Commit } from '../../src/storage/changes.ts'
-import { raiseCommitPosition, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
+import { continueAfter, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
 import type { AuditOrigin, Store, TransactionScope } from '../../src/storage/store.ts'
+import { TestClock } from '../world/controller.ts'
 
 const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
 
 let file: string
 let store: Store
 let commits: Commit[]
+const clock = new TestClock(1_000_000)
 
 async function open(): Promise<void> {
-  store = await openSqliteStore(file, systemClock, {
+  store = await openSqliteStore(file, clock, {
     auditSealer: new AuditSealer(Buffer.alloc(32, 1)),
     reportError(error) {
       throw error
@@ -52,13 +53,35 @@ describe('a commit', () => {
     await add('first')
     await add('second')
     await store.close()
-    const storedPosition = readCommitPosition(file)
+    const { position: storedPosition } = readCommitPosition(file)
     const [first, second] = commits
     await open()
     await add('third')
 
     expect([first?.position, second?.position, storedPosition]).toEqual([1, 2, 2])
     expect(commits.map(({ position }) => position)).toEqual([3])
+  })
+
+  it('has a later time than the last one in the same millisecond, and after a restart with the clock set back', async () => {
+    const start = clock.now()
+    await add('first')
+    await add('second')
+    await store.close()
+    const { at: storedTime } = readCommitPosition(file)
+    const times = commits.map(({ at }) => at)
+    clock.set(-3_600_000)
+    await open()
+    await add('third')
+    clock.set(7_200_000)
+    await add('fourth')
+
+    expect([...times, storedTime, ...commits.map(({ at }) => at)]).toEqual([
+      start,
+      start + 1,
+      start + 1,
+      start + 2,
+      clock.now(),
+    ])
   })
 
   it('takes no position if none of its transactions succeeds', async () => {
@@ -77,6 +100,7 @@ describe('a commit', () => {
     expect(commits).toEqual([
       {
         position: 1,
+        at: expect.any(Number),
         changes: [{ operation: 'create', audit: 'none', resource: 'identity-types', id: 'first', at: 1 }],
         tables: ['identity_types'],
       },
@@ -85,20 +109,21 @@ describe('a commit', () => {
 })
 
 describe('the position of a database that is not open', () => {
-  it('is raised, and never lowered', async () => {
+  it('is raised with its time, and never lowered', async () => {
     await add('first')
     await store.close()
+    const { at } = readCommitPosition(file)
 
-    raiseCommitPosition(file, 1_000)
-    raiseCommitPosition(file, 10)
+    continueAfter(file, { position: 1_000, at: at + 50 }, 5)
+    continueAfter(file, { position: 3, at: 3 }, 10)
 
-    expect(readCommitPosition(file)).toBe(1_000)
+    expect(readCommitPosition(file)).toEqual({ position: 1_000, at: at + 52 })
     await open()
     await add('second')
     expect(commits.at(-1)?.position).toBe(1_001)
   })
 
   it('counts as 0 without a database', () => {
-    expect(readCommitPosition(join(dirname(file), 'nothing.db'))).toBe(0)
+    expect(readCommitPosition(join(dirname(file), 'nothing.db'))).toEqual({ position: 0, at: 0 })
   })
 })

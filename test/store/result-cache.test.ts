@@ -26,7 +26,7 @@ describe('a cached result', () => {
   it('is read once, until a commit changes one of its tables', async () => {
     expect([await read('first', ['identities', 'services']), await read('second')]).toEqual(['first', 'first'])
 
-    cache.apply({ position: 1, changes: [], tables: ['services'] })
+    cache.apply({ position: 1, at: 1, changes: [], tables: ['services'] })
 
     expect([await read('third'), await read('fourth')]).toEqual(['third', 'third'])
     expect(reads).toBe(2)
@@ -34,14 +34,14 @@ describe('a cached result', () => {
 
   it('stays if a commit changes other tables', async () => {
     await read('first')
-    cache.apply({ position: 1, changes: [], tables: ['services', 'identities_role_attributes'] })
+    cache.apply({ position: 1, at: 1, changes: [], tables: ['services', 'identities_role_attributes'] })
 
     expect(await read('second')).toBe('first')
   })
 
   it('is outdated already if a commit changes its table while it is read', async () => {
     const slow = cache.find('key', () => Promise.resolve({ value: 'old', tables: ['identities'], bytes: 3 }))
-    cache.apply({ position: 1, changes: [], tables: ['identities'] })
+    cache.apply({ position: 1, at: 1, changes: [], tables: ['identities'] })
 
     expect(await slow).toBe('old')
     expect(await read('new')).toBe('new')

@@ -19,7 +19,7 @@ import {
   UNPACKED_BACKUP,
 } from '../../settings/data-directory.ts'
 import { requireKnownMigrations } from '../../storage/migrate.ts'
-import { raiseCommitPosition, readCommitPosition } from '../../storage/sqlite/commit-position.ts'
+import { continueAfter, readCommitPosition } from '../../storage/sqlite/commit-position.ts'
 import { lockDirectory } from '../../storage/sqlite/directory-lock.ts'
 import { checkDatabaseFile } from '../integrity/check-database.ts'
 import { damagedError, toBackupError } from './backup-error.ts'
@@ -84,8 +84,8 @@ export async function restoreBackup({ directory, now, isForced, ...source }: Res
     const [finding] = backup.findings
     if (finding !== undefined && !isForced) throw damagedError(source.file, `its database has defects: ${finding}`)
     // A follower of the replaced database must not take later commits for commits that it has seen.
-    const position = Math.max(readCommitPosition(getDataPaths(directory).database), now)
-    runAsOwner(directory, () => raiseCommitPosition(getDataPaths(folder).database, position))
+    const last = readCommitPosition(getDataPaths(directory).database)
+    runAsOwner(directory, () => continueAfter(getDataPaths(folder).database, last, now))
     const replaced = replaceContent(directory, folder, backup.manifest, now)
     isRestored = true
     return { ...backup, replaced }

@@ -495,14 +495,15 @@ async function machineStateTable(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** One row: the position of the last commit. */
+/** One row: the position and the time of the last commit. */
 async function positionTable(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('commit_position')
     .addColumn('position', 'integer', (column) => column.notNull())
+    .addColumn('at', 'integer', (column) => column.notNull())
     .modifyEnd(sql`strict`)
     .execute()
-  await sql`insert into commit_position (position) values (0)`.execute(db)
+  await sql`insert into commit_position (position, at) values (0, 0)`.execute(db)
 }
 
 /** One record a change. It has no foreign keys, because it remains when the records that it describes are deleted. */

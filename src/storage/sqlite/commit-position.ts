@@ -1,26 +1,39 @@
-// The position of the last commit in a database that is not in use: a restored one continues after every position that was used.
+// The last commit in a database that is not in use: a restored one continues after every position and time that was used.
 //
-// A restore raises it to the greatest position known and the milliseconds of the clock.
+// A restore raises its position to the greatest one known and the milliseconds of the clock, and its time alike.
+import type { Instant } from '../../foundation/clock.ts'
+import type { Commit } from '../changes.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 
-/** Returns the position of a database; 0 if it cannot be read. */
-export function readCommitPosition(file: string): number {
+/** The position and the time of the last commit. */
+export type CommitPosition = Pick<Commit, 'position' | 'at'>
+
+const NOTHING: CommitPosition = { position: 0, at: 0 }
+
+/** Returns those of a database; 0 if they cannot be read. */
+export function readCommitPosition(file: string): CommitPosition {
   let connection: SqliteDatabase | undefined
   try {
     connection = openForReading(file)
-    return connection.prepare('select position from commit_position').pluck().get() as number
+    return connection.prepare('select position, at from commit_position').get() as CommitPosition
   } catch {
-    return 0
+    return NOTHING
   } finally {
     connection?.close()
   }
 }
 
-/** Raises the position of a database, unless it is higher already. @throws if the database cannot be written */
-export function raiseCommitPosition(file: string, position: number): void {
+/**
+ * Makes a database continue after those of the database that it replaces, and after the clock. Its time becomes later than the one
+ * before, because clients may have been told that one, and the records are others now.
+ * @throws if the database cannot be written
+ */
+export function continueAfter(file: string, { position, at }: CommitPosition, now: Instant): void {
   const connection = openForWriting(file)
   try {
-    connection.prepare('update commit_position set position = max(position, ?)').run(position)
+    connection
+      .prepare('update commit_position set position = max(position, ?), at = max(at + 1, ?)')
+      .run(Math.max(position, now), Math.max(at + 1, now))
   } finally {
     connection.close()
   }

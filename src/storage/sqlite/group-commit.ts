@@ -1,11 +1,13 @@
 // Groups waiting transactions into one commit: a savepoint each, one fsync for all; callers resume once it is on disk.
 import { setImmediate } from 'node:timers'
 import type { Statement } from 'better-sqlite3'
+import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
 import type { Change, Commit } from '../changes.ts'
 import { type AuditOrigin, NonQueryAwaitError, StoreMisuseError, type TransactionScope } from '../store.ts'
 import { UncommittedChanges } from '../uncommitted-changes.ts'
+import type { CommitPosition } from './commit-position.ts'
 import type { SqliteDatabase } from './connection.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { isBusy, translateSqliteError } from './sqlite-errors.ts'
@@ -66,7 +68,9 @@ export class GroupCommit {
   #running: Promise<void> | undefined
   #busyRetries = 0
   #dataVersion: unknown
-  #position: number
+  /** The position and the time of the last commit. */
+  #last: CommitPosition
+  readonly #clock: Clock
   #transactions = 0
   #refused = 0
 
@@ -75,6 +79,7 @@ export class GroupCommit {
     statements: PreparedStatements,
     audit: Audit,
     files: DatabaseFiles,
+    clock: Clock,
     maxQueueLength: number,
     listener: GroupListener,
   ) {
@@ -83,10 +88,11 @@ export class GroupCommit {
     this.#control = new ControlStatements(connection)
     this.#audit = audit
     this.#files = files
+    this.#clock = clock
     this.#maxQueueLength = maxQueueLength
     this.#listener = listener
     this.#dataVersion = this.#control.dataVersion()
-    this.#position = this.#control.readPosition()
+    this.#last = this.#control.readLast()
   }
 
   get stats() {
@@ -211,7 +217,7 @@ export class GroupCommit {
     const version = this.#control.dataVersion()
     if (version === this.#dataVersion) return
     this.#dataVersion = version
-    this.#position = this.#control.readPosition()
+    this.#last = this.#control.readLast()
     this.#listener.foreignWrite()
     this.#files.requireLock()
   }
@@ -220,10 +226,11 @@ export class GroupCommit {
   #commit(isChange: boolean): unknown {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
-      const position = this.#position + (isChange ? 1 : 0)
-      if (isChange) this.#control.setPosition.run(position)
+      const { position, at } = this.#last
+      const last = isChange ? { position: position + 1, at: Math.max(this.#clock.now(), at + 1) } : this.#last
+      if (isChange) this.#control.setLast.run(last)
       this.#control.commit.run()
-      this.#position = position
+      this.#last = last
       // A commit to a deleted file is not stored, so its callers must not resume as if it were.
       this.#files.requirePresent()
       return undefined
@@ -246,7 +253,7 @@ export class GroupCommit {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
     const changes = listChanges(outcomes).filter(({ isAuditOnly }) => !isAuditOnly)
     return this.#listener
-      .committed({ position: this.#position, changes, tables: [...tables] })
+      .committed({ ...this.#last, changes, tables: [...tables] })
       ?.then(() => undefined, toUnavailableError)
   }
 
@@ -332,8 +339,8 @@ class ControlStatements {
   readonly savepoint: Statement
   readonly release: Statement
   readonly rollbackTo: Statement
-  readonly setPosition: Statement<[position: number]>
-  readonly #position: Statement
+  readonly setLast: Statement<[CommitPosition]>
+  readonly #last: Statement
   readonly #dataVersion: Statement
 
   constructor(connection: SqliteDatabase) {
@@ -343,14 +350,14 @@ class ControlStatements {
     this.savepoint = connection.prepare('savepoint body')
     this.release = connection.prepare('release body')
     this.rollbackTo = connection.prepare('rollback to body')
-    this.setPosition = connection.prepare('update commit_position set position = ?')
-    this.#position = connection.prepare('select position from commit_position').pluck()
+    this.setLast = connection.prepare('update commit_position set position = @position, at = @at')
+    this.#last = connection.prepare('select position, at from commit_position')
     this.#dataVersion = connection.prepare('pragma data_version').pluck()
   }
 
-  /** The position of the last commit. */
-  readPosition(): number {
-    return this.#position.get() as number
+  /** The position and the time of the last commit. */
+  readLast(): CommitPosition {
+    return this.#last.get() as CommitPosition
   }
 
   /** Changes if another connection writes to the file, but not if this one does. */

@@ -110,7 +110,7 @@ class SqliteStore implements Store {
     this.#scans = new Scans(file, files)
     this.#streams = new Streams(file, files, this.#scans)
     this.#reportError = reportError
-    this.#queue = new GroupCommit(connection, statements, audit, files, maxQueueLength, {
+    this.#queue = new GroupCommit(connection, statements, audit, files, clock, maxQueueLength, {
       committed: (commit) => this.#announce(commit),
       foreignWrite: () => {
         this.results.clear()
