@@ -7,7 +7,6 @@ import { PostureDeadlines } from './access/posture/posture-deadlines.ts'
 import { ReportedPosture } from './access/posture/reported-posture.ts'
 import { ServiceChanges } from './access/services/service-changes.ts'
 import { ServiceDigests } from './access/services/service-digests.ts'
-import { ServiceLists } from './access/services/service-lists.ts'
 import { SessionIds } from './access/sessions/session-ids.ts'
 import { revokeSessions } from './access/sessions/session-revocation.ts'
 import { requireUsableAdministrator } from './authentication/administrators/administrators.ts'
@@ -84,7 +83,6 @@ export interface Controller {
   readonly access: Access
   readonly sessionIds: SessionIds
   readonly serviceChanges: ServiceChanges
-  readonly serviceLists: ServiceLists
   readonly posture: Posture
   readonly routers: Routers
   readonly fabric: Fabric
@@ -228,9 +226,8 @@ async function assemble(
   const network = [connected, peers, publicKeys, sessionSync, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
-  const serviceChanges = new ServiceChanges({ access, clock, digests, startedAt })
-  // Setting the clock shifts the times of API sessions, some of which clients are shown with their services.
-  clock.onStep(() => access.updates.restart())
+  const serviceChanges = new ServiceChanges({ access, clock, digests })
+  clock.onStep(() => serviceChanges.noteClockStep())
   const presentation = [records.cache, digests, serviceChanges]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
@@ -288,7 +285,6 @@ async function assemble(
     access,
     sessionIds,
     serviceChanges,
-    serviceLists: new ServiceLists({ access, changes: serviceChanges }),
     posture,
     routers,
     fabric,

@@ -116,7 +116,7 @@ export class Access implements DerivedRows {
 
   // ---- changes --------------------------------------------------------------------------------------------------------
 
-  /** Builds everything from rows. Clients are told that something may have changed. */
+  /** Builds everything from rows. What changed before is unknown, so the newest commit counts as a change for everyone. */
   async rebuild(db: Kysely<Database>): Promise<void> {
     const index = new PolicyIndex()
     await loadIndex(db, index)
@@ -127,10 +127,11 @@ export class Access implements DerivedRows {
     const overrides = db.selectFrom('service_configs').select(['id', 'identityId', 'serviceId', 'configId'])
     for (const row of await overrides.execute()) configs.setOverride(row.id, row)
     await this.routers.rebuild(db)
+    const { at } = await db.selectFrom('commit_position').select('at').executeTakeFirstOrThrow()
     this.#index = index
     this.#scopes = new PolicyScopes(index)
     this.#configs = configs
-    this.updates.restart()
+    this.updates.stampAll(at)
   }
 
   /** Compares the policy index with one that is built from rows. */
@@ -145,20 +146,20 @@ export class Access implements DerivedRows {
   }
 
   /** Follows the changes of a commit, in their order. */
-  apply({ changes }: Commit): void {
+  apply({ changes, at }: Commit): void {
     for (const change of changes) {
       // Those whom a change takes something from must learn of it as well as those whom it gives something.
-      this.#stamp(change)
+      this.#stamp(change, at)
       applyToIndex(this.#index, change)
       this.#configsChanged(change)
       this.routers.apply(change)
-      if (change.resource === 'services' || change.resource === 'posture-checks') this.#stamp(change)
+      if (change.resource === 'services' || change.resource === 'posture-checks') this.#stamp(change, at)
     }
   }
 
   /** Notes whose services a change may alter, as far as policies stand at this moment. */
-  #stamp(change: Change): void {
-    const { id, at } = change
+  #stamp(change: Change, at: Instant): void {
+    const { id } = change
     switch (change.resource) {
       case 'services':
         this.#stampService(id, at)

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { Access } from '../../src/access/access.ts'
 import { unknownPosture } from '../../src/access/posture/reported-posture.ts'
 import { ServiceChanges } from '../../src/access/services/service-changes.ts'
-import { ServiceLists } from '../../src/access/services/service-lists.ts'
 import type { ReadContext } from '../../src/storage/context.ts'
 import { CLIENT, TestClock, type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
@@ -23,10 +22,10 @@ describe('a list of services', () => {
   beforeAll(async () => {
     world = await testController()
     network = await smallNetwork(world)
-    const lists = world.controller.serviceLists
-    const find = lists.find.bind(lists)
-    vi.spyOn(lists, 'find').mockImplementation((context, client, form, render) =>
-      find(context, client, form, () => {
+    const { serviceChanges } = world.controller
+    const find = serviceChanges.findList.bind(serviceChanges)
+    vi.spyOn(serviceChanges, 'findList').mockImplementation((context, apiSession, viewer, shape, render) =>
+      find(context, apiSession, viewer, shape, () => {
         rendered += 1
         return render()
       }),
@@ -140,7 +139,7 @@ describe('a list of services', () => {
     ['a role', '?roleFilter=%23none'],
     ['no limit', '?limit=-1'],
   ])('with %s is rendered for each request', async (_, query) => {
-    const render = vi.mocked(world.controller.serviceLists.find)
+    const render = vi.mocked(world.controller.serviceChanges.findList)
     render.mockClear()
 
     await list(who, query)
@@ -149,7 +148,7 @@ describe('a list of services', () => {
   })
 
   it('is rendered for each request of an administrator', async () => {
-    const render = vi.mocked(world.controller.serviceLists.find)
+    const render = vi.mocked(world.controller.serviceChanges.findList)
     render.mockClear()
     const administrator = await world.signIn({ isAdmin: true })
 
@@ -214,20 +213,21 @@ describe('a rendered list', () => {
       }),
     }
     const clock = new TestClock(1_000)
-    const changes = new ServiceChanges({ access, clock, digests, startedAt: 0 })
-    const lists = new ServiceLists({ access, changes, maxBytes })
+    const changes = new ServiceChanges({ access, clock, digests, maxListBytes: maxBytes })
     let rendered = 0
-    const find = async (id: string, meanwhile: () => void = () => {}) =>
-      String(
-        await lists.find(context, client(id), form, async () => {
-          rendered += 1
-          meanwhile()
-          return Buffer.from(`${contents.get(id)} `.repeat(100))
-        }),
-      )
+    const find = async (id: string, meanwhile: () => void = () => {}) => {
+      const { apiSession, viewer } = client(id)
+      const body = await changes.findList(context, apiSession, viewer, form, async () => {
+        rendered += 1
+        meanwhile()
+        return Buffer.from(`${contents.get(id)} `.repeat(100))
+      })
+      return String(body)
+    }
+    let at = clock.now()
     const change = (id: string, content: string) => {
       contents.set(id, content)
-      access.updates.stampIdentity(id, clock.now())
+      access.updates.stampIdentity(id, ++at)
     }
     return { change, changes, find, countRendered: () => rendered }
   }

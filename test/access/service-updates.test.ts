@@ -1,5 +1,15 @@
 // The time by which clients learn that their services changed: it moves if they did, and only then.
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Access } from '../../src/access/access.ts'
+import { ServiceChanges } from '../../src/access/services/service-changes.ts'
+import { ServiceDigests } from '../../src/access/services/service-digests.ts'
+import type { LiveApiSession } from '../../src/authentication/sessions/live-api-sessions.ts'
+import { toIsoTime } from '../../src/foundation/clock.ts'
+import { Repairs } from '../../src/operations/integrity/repairs.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import type { Commit } from '../../src/storage/changes.ts'
+import { readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
+import { followCommits } from '../world/projections.ts'
 import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 
@@ -25,6 +35,16 @@ beforeEach(async () => {
 /** The clock stands still in these tests: what happens within one millisecond is seen all the same. */
 const lastChange = async (person = who) =>
   (await network.ask(person, 'GET', '/current-api-session/service-updates')).body.data.lastChangeAt as string
+
+/** Restarts the controller. Returns the time of the newest commit before. */
+async function reopen(meanwhile: () => void): Promise<number> {
+  await world.stop()
+  meanwhile()
+  const { at } = readCommitPosition(getDataPaths(world.directory).database)
+  await world.reopen()
+  network = await smallNetwork(world)
+  return at
+}
 
 const patch = (path: string, body: object) => network.change('PATCH', path, body)
 const config = async () =>
@@ -263,13 +283,11 @@ describe('without a change', () => {
     expect(Date.parse(await lastChange(fresh))).toBe(world.clock.now())
   })
 
-  it('is the start of the controller, for sign-ins that are older', async () => {
+  it('is that of the newest commit before the start of the controller, for sign-ins that are older', async () => {
     world.clock.advance(5000)
-    await world.stop()
-    await world.reopen()
-    network = await smallNetwork(world)
+    const newest = await reopen(() => world.clock.advance(5000))
 
-    expect(Date.parse(await lastChange())).toBe(world.clock.now())
+    expect(Date.parse(await lastChange())).toBe(newest)
   })
 
   it('is shared by the sign-ins of an identity', async () => {
@@ -288,6 +306,106 @@ describe('without a change', () => {
     await patch(`/services/${service}`, { name: `shared ${tag}` })
 
     expect(await lastChange({ id: who.id, token: apiSessions.deriveToken(again.id) })).toBe(await lastChange())
+  })
+})
+
+describe('a restart', () => {
+  it('takes no time back although the clock was set back meanwhile, and the next change has a later one', async () => {
+    await patch(`/services/${service}`, { name: `renamed ${tag}` })
+    const before = Date.parse(await lastChange())
+
+    await reopen(() => world.clock.set(-3_600_000))
+
+    const after = Date.parse(await lastChange())
+    expect(after).toBeGreaterThanOrEqual(before)
+    await patch(`/services/${service}`, { name: `web ${tag}` })
+    expect(Date.parse(await lastChange())).toBeGreaterThan(after)
+  })
+})
+
+describe('a controller that follows the commits of another one', () => {
+  /** Knows rows and commits alone, and what machines reported. */
+  async function follow() {
+    const { store, posture, records } = world.controller
+    const access = new Access(posture.reported)
+    await access.rebuild(store.db)
+    const digests = new ServiceDigests({ access, cache: records.cache })
+    const changes = new ServiceChanges({ access, clock: world.clock, digests })
+    const projections = [access, digests, changes]
+    await followCommits(store, (_changes, commit) => {
+      for (const projection of projections) projection.apply(JSON.parse(JSON.stringify(commit)) as Commit)
+    })
+    return async (person = who) => {
+      const { id } = (await network.ask(person, 'GET', '/current-api-session')).body.data
+      const session = world.controller.auth.apiSessions.get(id) as LiveApiSession
+      const { roleAttributes: attributes } = session.identity
+      const viewer = { identity: { id: person.id, attributes }, isAdmin: false, apiSessionId: id }
+      return toIsoTime(await changes.getLastChange(world.system, session, viewer))
+    }
+  }
+
+  it('tells its clients the same times after the same changes', async () => {
+    const followed = await follow()
+    await demandMfa()
+    const changes = [
+      () => patch(`/services/${service}`, { name: `renamed ${tag}` }),
+      () => patch(`/service-policies/${policy}`, { semantic: 'AnyOf', serviceRoles: ['#none'] }),
+      () => patch(`/service-policies/${policy}`, { serviceRoles: ['#all'] }),
+      () => passMfa(who),
+      async () => world.clock.advance(61_000),
+      () => patch(`/identities/${who.id}`, { roleAttributes: [] }),
+    ]
+    const times: string[] = []
+
+    for (const change of changes) {
+      await change()
+      times.push(await lastChange())
+      expect(await followed()).toBe(times.at(-1))
+    }
+    expect([...new Set(times)].sort()).toEqual(times)
+  })
+
+  it('tells one that comes to it no earlier time, and of what changed meanwhile', async () => {
+    const followed = await follow()
+    await servicePolicyOnceMore()
+    const before = await lastChange()
+    await servicePolicyOnceMore()
+    expect(await lastChange()).toBe(before)
+
+    const there = await followed()
+    await patch(`/services/${service}`, { name: `renamed ${tag}` })
+
+    expect(Date.parse(there)).toBeGreaterThanOrEqual(Date.parse(before))
+    expect(Date.parse(await followed())).toBeGreaterThan(Date.parse(there))
+    expect(await lastChange()).toBe(await followed())
+  })
+
+  const servicePolicyOnceMore = () => network.servicePolicy('Dial', [`@${who.id}`], [`@${service}`])
+})
+
+describe('a repair of what memory holds', () => {
+  it('moves the time for a client that was shown services by it', async () => {
+    const { access, entities, store, log } = world.controller
+    const apply = access.apply.bind(access)
+    const lose = vi.spyOn(access, 'apply')
+    lose.mockImplementationOnce((commit) => {
+      const changes = commit.changes.map((change) =>
+        change.resource === 'service-policies' && change.after
+          ? { ...change, after: { ...change.after, serviceRoles: [] } }
+          : change,
+      )
+      apply({ ...commit, changes })
+    })
+    await patch(`/service-policies/${policy}`, { name: `renamed ${tag}` })
+    lose.mockRestore()
+    const before = await lastChange()
+    expect((await network.ask(who, 'GET', '/services')).body.data).toEqual([])
+
+    const repair = { kind: 'rebuild-projection', projection: access.name } as const
+    await new Repairs(entities, store, log).attempt(world.system, { description: 'a policy grants nothing', repair })
+
+    expect(Date.parse(await lastChange())).toBeGreaterThan(Date.parse(before))
+    expect((await network.ask(who, 'GET', '/services')).body.data).toHaveLength(1)
   })
 })
 

@@ -82,7 +82,7 @@ async function assertSessionToken(context: Context, token: string, serviceId: st
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 
-/** Lists the services of the caller, as `ServiceLists` holds them if it can. */
+/** Lists the services of the caller, as `ServiceChanges` holds them if it can. */
 async function listServices(call: Call): Promise<Response> {
   const { controller, context, query, dialect } = call
   const viewer = await getViewer(controller.auth.apiSessions, context)
@@ -98,10 +98,8 @@ async function listServices(call: Call): Promise<Response> {
     return body instanceof Buffer ? body : Buffer.from(body as string)
   }
   const shape = { ...window, configTypes, form: JSON_FORMS[dialect] }
-  return rawResponse(
-    'application/json',
-    await controller.serviceLists.find(context, { apiSession, viewer }, shape, render),
-  )
+  const body = await controller.serviceChanges.findList(context, apiSession, viewer, shape, render)
+  return rawResponse('application/json', body)
 }
 
 /** The window of a list whose order and records no parameter changes; undefined for other lists, and for one without a limit. */

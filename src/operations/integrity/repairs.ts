@@ -29,7 +29,7 @@ export class Repairs {
   async attempt(context: Context, { description, repair }: Defect): Promise<boolean> {
     if (!repair) return false
     try {
-      if (repair.kind === 'rebuild-projection') await this.#store.projections.rebuild(repair.projection)
+      if (repair.kind === 'rebuild-projection') await this.#rebuildProjection(context, repair.projection)
       else await context.write((tx) => this.#repair(tx, repair))
       this.#log.warn({ defect: description }, 'repaired a defect of the data')
       return true
@@ -37,6 +37,12 @@ export class Repairs {
       this.#log.error({ err: error, defect: description }, 'a defect of the data could not be repaired')
       return false
     }
+  }
+
+  /** After a commit of its own, because clients may have been shown what memory held, with the time of the last one. */
+  async #rebuildProjection(context: Context, name: string): Promise<void> {
+    await context.write(async () => {})
+    await this.#store.projections.rebuild(name)
   }
 
   async #repair(tx: WriteContext, repair: Exclude<Repair, { kind: 'rebuild-projection' }>): Promise<void> {
