@@ -205,7 +205,7 @@ describe('ending many sessions', () => {
     expect(counts[1]).toBe(counts[0])
   })
 
-  it('removes at most some thousand unusable rows in a transaction', async () => {
+  it('removes at most some hundred unusable rows in a transaction', async () => {
     const world = await testController()
     const { id: identityId, token } = await world.signIn()
     const { body } = await world.send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
@@ -248,7 +248,8 @@ describe('ending many sessions', () => {
     world.clock.advance(31 * MINUTE)
     await world.controller.auth.apiSessions.sweep(world.system)
 
-    expect(ended).toEqual([2_000, 2_000, 1_001])
+    expect(Math.max(...ended)).toBeLessThanOrEqual(401)
+    expect(ended.reduce((sum, count) => sum + count, 0)).toBe(5_001)
     await world.close()
   }, 60_000)
 })
