@@ -11,7 +11,7 @@ const BUNDLED = /^(@oclif\/|ulid$|ipaddr\.js$|cli-table3$)/
 /** What is only loaded by some commands stays as it is: the server, the store, and most libraries. */
 function isLoadedLater(id) {
   if (/^\.\.?\//.test(id))
-    return /^(\.\.\/)+(server\/|src\/(initialize|recover|rotate-keys|controller|storage\/|operations\/))/.test(id)
+    return /^(\.\.\/)+(server\/|src\/(initialize|recover|rotate-keys|controller|storage\/|maintenance\/))/.test(id)
   return !id.startsWith('/') && !id.startsWith('\0') && !BUNDLED.test(id)
 }
 
@@ -28,7 +28,7 @@ const { output } = await bundle.write({ dir: `${root}dist/cli`, format: 'esm', m
 await bundle.close()
 
 const strays = output.flatMap(({ moduleIds = [] }) =>
-  moduleIds.filter((id) => /\/dist\/(server|src\/(?:storage|operations))\//.test(id)),
+  moduleIds.filter((id) => /\/dist\/(server|src\/(?:storage|maintenance))\//.test(id)),
 )
 if (strays.length > 0)
   throw new Error(`isLoadedLater must name what brings these into every start: ${strays.join(', ')}`)

@@ -9,8 +9,8 @@ import { silentLog } from '../src/foundation/log.ts'
 import { openOrCloseAll } from '../src/foundation/open-resources.ts'
 import { readConfig } from '../src/settings/config.ts'
 import { type AccessOptions, getDataPaths } from '../src/settings/data-directory.ts'
-import type { Caller } from '../src/storage/context.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
+import type { Caller } from '../src/storage/transactions/context.ts'
 import { buildApp } from './app.ts'
 
 /**

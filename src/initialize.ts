@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { encodeBootstrap } from './authentication/administrators/bootstrap-codec.ts'
 import { endBootstrapTokens } from './authentication/administrators/bootstrap-tokens.ts'
 import { findFirstAdministrator, recoverAdministrator } from './authentication/administrators/recovery.ts'
-import { ApiSessionTokens } from './authentication/sessions/api-session-tokens.ts'
+import { ApiSessionTokens } from './authentication/api-sessions/api-session-tokens.ts'
 import { type Controller, openController } from './controller.ts'
 import { enrollments } from './definitions/resources/enrollments.ts'
 import { identities } from './definitions/resources/identities.ts'
@@ -30,11 +30,11 @@ import {
 } from './settings/data-directory.ts'
 import { requireNativeLibraries } from './settings/native-libraries.ts'
 import { AUDIT_KEY_BYTES } from './storage/audit/audit-seal.ts'
-import type { Context } from './storage/context.ts'
 import { newEntity } from './storage/entities/entities.ts'
 import { SECRETS_KEY_BYTES } from './storage/secrets/secret-cipher.ts'
 import { lockDirectory } from './storage/sqlite/directory-lock.ts'
 import { createDatabase } from './storage/sqlite/maintenance.ts'
+import type { Context } from './storage/transactions/context.ts'
 
 // Long enough for the person who starts a controller to copy it, too short to be useful in an old terminal.
 const BOOTSTRAP_LIFETIME_MS = 60 * 60 * 1000

@@ -7,8 +7,8 @@ import { silentLog } from './foundation/log.ts'
 import type { Administrator } from './initialize.ts'
 import { readConfig } from './settings/config.ts'
 import { getDataPaths } from './settings/data-directory.ts'
-import type { Context } from './storage/context.ts'
 import { lockDirectory } from './storage/sqlite/directory-lock.ts'
+import type { Context } from './storage/transactions/context.ts'
 import { isOneOf } from './storage/untyped.ts'
 
 export interface RecoverOptions {

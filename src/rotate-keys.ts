@@ -1,5 +1,5 @@
 // New keys for a data directory on which no controller runs: the key of the secrets at rest, and the key of session tokens.
-import { SESSION_TOKEN_KEY_BYTES } from './authentication/sessions/api-session-tokens.ts'
+import { SESSION_TOKEN_KEY_BYTES } from './authentication/api-sessions/api-session-tokens.ts'
 import { type Controller, openController } from './controller.ts'
 import type { Clock } from './foundation/clock.ts'
 import { silentLog } from './foundation/log.ts'

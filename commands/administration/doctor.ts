@@ -1,6 +1,6 @@
 // `controller doctor`: every check, and what is wrong or soon will be, each with the command that helps.
 import { Flags } from '@oclif/core'
-import type { Fix, Report } from '../../src/operations/doctor/diagnosis.ts'
+import type { Fix, Report } from '../../src/maintenance/doctor/diagnosis.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { type CommandRun, defineConnectedCommand } from '../framework/connected.ts'
 import { escapeControls } from '../terminal/text.ts'

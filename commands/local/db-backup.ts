@@ -3,7 +3,7 @@ import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
-import type { BackupSource } from '../../src/operations/backup/read-backup.ts'
+import type { BackupSource } from '../../src/maintenance/backup/read-backup.ts'
 import { assertInitialized, explainOpenError, isDirectoryInitialized } from '../client/data-directory.ts'
 import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
 import { type FileTarget, findFileTarget, notWritableError } from '../client/reserved-file.ts'
@@ -43,8 +43,8 @@ export class DbBackup extends PrintingCommand {
     await assertInitialized(directory)
     const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
-    const { readBackupManifest } = await import('../../src/operations/backup/read-backup.ts')
-    const { describeOwner, isSameNetwork, readOwner } = await import('../../src/operations/backup/owner.ts')
+    const { readBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
+    const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
     if (status !== undefined) {
       const older = await readBackupManifest({ file, passphrase })
       if (!older) await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
@@ -55,7 +55,7 @@ export class DbBackup extends PrintingCommand {
         )
       }
     }
-    const { createBackup } = await import('../../src/operations/backup/create-backup.ts')
+    const { createBackup } = await import('../../src/maintenance/backup/create-backup.ts')
     const { findings, bytes, owner, ...facts } = await exitOnSignals(() =>
       createBackup({
         directory,
@@ -92,12 +92,12 @@ export class DbVerify extends PrintingCommand {
     const { args, flags } = await this.parse(DbVerify)
     const file = resolveExisting(args.file as string)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
-    const { verifyBackup } = await import('../../src/operations/backup/restore-backup.ts')
+    const { verifyBackup } = await import('../../src/maintenance/backup/restore-backup.ts')
     const { manifest, findings } = await exitOnSignals(() => verifyBackup({ file, passphrase })).catch(
       explainOpenError(file),
     )
     const { version, createdAt, files, owner } = manifest
-    const { describeOwner } = await import('../../src/operations/backup/owner.ts')
+    const { describeOwner } = await import('../../src/maintenance/backup/owner.ts')
     const ownerText = owner ? `\nIt is of ${describeOwner(owner)}.` : ''
     const sentence =
       findings.length === 0
@@ -133,7 +133,7 @@ export class DbRestore extends PrintingCommand {
       if (other !== undefined) this.notice(other)
       await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
     }
-    const { restoreBackup } = await import('../../src/operations/backup/restore-backup.ts')
+    const { restoreBackup } = await import('../../src/maintenance/backup/restore-backup.ts')
     const { manifest, findings, replaced } = await exitOnSignals(() =>
       restoreBackup({
         file,
@@ -144,7 +144,7 @@ export class DbRestore extends PrintingCommand {
       }),
     ).catch(explainOpenError(directory, 'stop it first'))
     const { version, createdAt, owner } = manifest
-    const { describeOwner } = await import('../../src/operations/backup/owner.ts')
+    const { describeOwner } = await import('../../src/maintenance/backup/owner.ts')
     const sentence = [
       `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,
       ...(owner ? [`They are of ${describeOwner(owner)}.`] : []),
@@ -168,8 +168,8 @@ async function assertUnlocked(directory: string): Promise<void> {
 
 /** The networks of a data directory and of a backup, if they differ. */
 async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
-  const { readBackupManifest } = await import('../../src/operations/backup/read-backup.ts')
-  const { describeOwner, isSameNetwork, readOwner } = await import('../../src/operations/backup/owner.ts')
+  const { readBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
+  const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
   const backup = (await readBackupManifest(source))?.owner
   const current = readOwner(directory)
   if (!backup || isSameNetwork(backup, current)) return undefined
@@ -196,7 +196,7 @@ async function findBackupTarget(path: string, directory: string): Promise<FileTa
 
 async function readPassphraseFile(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  const { readPassphrase } = await import('../../src/operations/backup/passphrase.ts')
+  const { readPassphrase } = await import('../../src/maintenance/backup/passphrase.ts')
   try {
     return readPassphrase(path)
   } catch (error) {

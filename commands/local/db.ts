@@ -16,7 +16,7 @@ export class DbCheck extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(DbCheck)
     const { directory, file, auditKey } = await openDirectory(flags['data-dir'])
-    const { checkDatabase } = await import('../../src/operations/integrity/check-database.ts')
+    const { checkDatabase } = await import('../../src/maintenance/integrity/check-database.ts')
     if (process.stderr.isTTY) this.notice(`Reading ${file}; a large database takes some time.`)
     const report = await runMaintenance(directory, () => checkDatabase(directory, { database: file, auditKey }))
     const { findings, auditRecords, pendingMigrations } = report
@@ -45,7 +45,7 @@ export class DbMigrate extends PrintingCommand {
     const { flags } = await this.parse(DbMigrate)
     const isTrial = flags['dry-run'] === true
     const { directory, file } = await openDirectory(flags['data-dir'])
-    const { migrateDirectory } = await import('../../src/operations/backup/migrate-directory.ts')
+    const { migrateDirectory } = await import('../../src/maintenance/backup/migrate-directory.ts')
     const migrations = await runMaintenance(directory, () =>
       migrateDirectory({ directory, env: process.env, clock: systemClock, isTrial }),
     )

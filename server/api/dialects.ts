@@ -1,6 +1,6 @@
 // The two dialects of the API: that of the documents (`native`) and that of OpenZiti clients. All vendor words live here.
 import type { IncomingHttpHeaders } from 'node:http'
-import type { TotpWords } from '../../src/authentication/sessions/api-session-behavior.ts'
+import type { TotpWords } from '../../src/authentication/api-sessions/api-session-behavior.ts'
 import type { BodyTolerance } from '../../src/definitions/schema/bodies.ts'
 import type { JsonForm } from '../../src/definitions/schema/json-forms.ts'
 import type { ControllerError } from '../../src/foundation/errors.ts'

@@ -15,7 +15,7 @@ import type { Awaitable } from '../../src/foundation/awaitable.ts'
 import { type ControllerError, invalidError } from '../../src/foundation/errors.ts'
 import type { PeerCertificates } from '../../src/pki/peer-certificates.ts'
 import type { Api, Dialect, ListenerApi } from '../../src/settings/config.ts'
-import type { Context } from '../../src/storage/context.ts'
+import type { Context } from '../../src/storage/transactions/context.ts'
 import type { Response } from './responses.ts'
 
 type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -1,6 +1,6 @@
 // How routers are told that a request for a client is refused: the numbers of the reasons, and the message that carries them.
 
-import type { RequestRefusalReason } from '../../src/network/circuits/request-refused.ts'
+import type { RequestRefusalReason } from '../../src/network/client-requests/request-refused.ts'
 import type { Channel } from './channel.ts'
 import { ContentType } from './content-types.ts'
 import { encodeInt32, encodeText } from './header-values.ts'

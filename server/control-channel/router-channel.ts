@@ -14,12 +14,12 @@ import type { Connection, ConnectionSource, ConnectionType } from './connection.
 import { ContentType } from './content-types.ts'
 import type { DialShare, DialsInProgress } from './dials-in-progress.ts'
 import { sendRefusal } from './edge-errors.ts'
-import { MalformedBodyError, type RouterSession } from './handlers/message-handler.ts'
+import { MalformedBodyError, type RouterPeer } from './handlers/message-handler.ts'
 import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { HeaderValueError } from './header-values.ts'
 import { type ConnectionGroup, encodeHelloResponse, isSameGroup } from './hello.ts'
 import type { Message } from './message.ts'
-import { greetRouter, handleRouterMessage } from './router-session.ts'
+import { greetRouter, handleRouterMessage } from './message-dispatch.ts'
 import type { WorkInProgress } from './work-in-progress.ts'
 
 /** What all channels share. */
@@ -63,7 +63,7 @@ export class RouterChannel {
   readonly #admitted: AdmittedConnection
   /** The one that it was admitted by. */
   readonly #connection: Connection
-  readonly #session: RouterSession
+  readonly #session: RouterPeer
   readonly #share: DialShare = { count: 0, bytes: 0 }
   readonly #onClose: () => void
 

@@ -1,5 +1,5 @@
 // Values of terminators as messages hold them.
-import { RequestRefusedError } from '../../src/network/circuits/request-refused.ts'
+import { RequestRefusedError } from '../../src/network/client-requests/request-refused.ts'
 import type { PeerData } from '../../src/network/routers/router-connection.ts'
 import type { Precedence } from '../../src/network/terminators/terminator-directory.ts'
 import { MAX_ENTRIES, MAX_ENTRY_BYTES } from './header-values.ts'

@@ -3,8 +3,8 @@
 import type { Controller } from '../../src/controller.ts'
 import { version } from '../../src/foundation/version.ts'
 import { readNotAfter } from '../../src/pki/certificates.ts'
-import type { Context } from '../../src/storage/context.ts'
 import { countRecords } from '../../src/storage/lists/count-records.ts'
+import type { Context } from '../../src/storage/transactions/context.ts'
 import type { Load } from './load.ts'
 
 /** A value, with the labels that tell it from the other values of its measurement. */

@@ -14,10 +14,10 @@ import { getResource } from '../../src/definitions/resources/index.ts'
 import type { BodyPurpose, BodyTolerance } from '../../src/definitions/schema/bodies.ts'
 import type { Api } from '../../src/settings/config.ts'
 import type { Scope } from '../../src/storage/behavior.ts'
-import type { Context } from '../../src/storage/context.ts'
 import { toResourceNoun } from '../../src/storage/entities/entities.ts'
 import { listMentionsByRule } from '../../src/storage/entities/mentions.ts'
 import type { Restriction } from '../../src/storage/lists/lists.ts'
+import type { Context } from '../../src/storage/transactions/context.ts'
 import {
   type AnyOperation,
   type BodyReader,

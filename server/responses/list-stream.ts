@@ -1,8 +1,8 @@
 // Streams lists without a limit while their rows are read, so that any list needs the memory of only a few records.
 import { Readable } from 'node:stream'
-import { type Context, toReader } from '../../src/storage/context.ts'
 import type { RowQuery } from '../../src/storage/lists/lists.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { type Context, toReader } from '../../src/storage/transactions/context.ts'
 import { type Response, rawResponse, renderListMeta } from '../api/responses.ts'
 
 // How many records are rendered at a time.

@@ -1,15 +1,15 @@
 // Access: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
-import { MFA_TIMES } from '../authentication/sessions/live-api-sessions.ts'
+import { MFA_TIMES } from '../authentication/api-sessions/live-api-sessions.ts'
 import type { AnyRow } from '../definitions/resources/define.ts'
 import type { Instant } from '../foundation/clock.ts'
 import { PolicyIndex, type PolicyReader, type PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { parseRoleSelector, type RoleBearer, type RoleSelector, type Semantic } from '../policy/role-selector.ts'
 import { UpdateTimes } from '../policy/update-times.ts'
-import type { Change, Commit, RecordChange } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
-import type { DerivedRows } from '../storage/projection.ts'
+import type { Change, Commit, RecordChange } from '../storage/transactions/changes.ts'
+import type { DerivedRows } from '../storage/transactions/projection.ts'
 import { ConfigUsage, type Override } from './config-usage.ts'
 import {
   type AccessQuestion,

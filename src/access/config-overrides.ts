@@ -2,8 +2,8 @@
 
 import { serviceConfigs } from '../definitions/resources/service-configs.ts'
 import { notFoundError } from '../foundation/errors.ts'
-import type { Context, WriteContext } from '../storage/context.ts'
 import { type EntityStore, get, newEntity } from '../storage/entities/entities.ts'
+import type { Context, WriteContext } from '../storage/transactions/context.ts'
 import { isOneOf } from '../storage/untyped.ts'
 
 export interface ServiceConfig {

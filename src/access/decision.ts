@@ -9,7 +9,7 @@ import { combineFindings, type Evidence, evaluateCheck, type PostureFinding } fr
 import type { MachineState, MfaState, PostureFacts } from '../policy/posture/machine-state.ts'
 import type { PostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { RecordChange } from '../storage/changes.ts'
+import type { RecordChange } from '../storage/transactions/changes.ts'
 
 /** The identity whose machine is judged, and its API session; without one, the result holds for every API session of the identity. */
 export interface PostureSubject {

@@ -7,8 +7,8 @@ import type { Kysely } from 'kysely'
 import type { PolicyIndex } from '../policy/policy-index.ts'
 import { compilePostureCheck } from '../policy/posture/posture-checks.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { RecordChange } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
+import type { RecordChange } from '../storage/transactions/changes.ts'
 import { untyped } from '../storage/untyped.ts'
 
 function toIndexedBearer(id: string, { roleAttributes }: { readonly roleAttributes: string[] }): RoleBearer {

@@ -4,7 +4,7 @@ import type { PolicyIndex, PolicyType } from '../policy/policy-index.ts'
 import type { IndexedPolicy } from '../policy/policy-table.ts'
 import { mergeSelectors, type RoleBearer } from '../policy/role-selector.ts'
 import type { Scope } from '../storage/behavior.ts'
-import type { ReadContext } from '../storage/context.ts'
+import type { ReadContext } from '../storage/transactions/context.ts'
 import { loadRoleBearer } from './role-bearers.ts'
 
 export class PolicyScopes {

@@ -1,9 +1,9 @@
 // Finds the role bearer of an identity: its id and role attributes, by which policies select it.
-import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
 import { notFoundError } from '../foundation/errors.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { Context } from '../storage/context.ts'
 import { prepareQuery } from '../storage/prepared-queries.ts'
+import type { Context } from '../storage/transactions/context.ts'
 
 const readRoleAttributes = prepareQuery((db, id: string) =>
   db.selectFrom('identities').select('roleAttributes').where('id', '=', id),

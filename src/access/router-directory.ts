@@ -1,7 +1,7 @@
 // The edge routers in memory: few, and shown with every session and every service that is about to be reached.
 import type { Kysely } from 'kysely'
-import type { Change } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
+import type { Change } from '../storage/transactions/changes.ts'
 
 /** What clients are told about an edge router, besides whether and where it is connected. */
 export interface RouterEntry {

@@ -1,7 +1,7 @@
 // The viewer of services: the identity decides permissions, and the sign-in decides what its machine has proved.
-import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
-import type { ReadContext } from '../storage/context.ts'
+import type { ReadContext } from '../storage/transactions/context.ts'
 import { findRoleBearerOfSession } from './role-bearers.ts'
 
 /** The identity and sign-in whose permissions, configuration and posture services are shown with. */

@@ -2,10 +2,10 @@
 import type { Kysely } from 'kysely'
 import { authPolicies } from '../definitions/resources/auth-policies.ts'
 import type { AnyRow, Entity } from '../definitions/resources/define.ts'
-import type { Commit } from '../storage/changes.ts'
 import type { Database } from '../storage/database.ts'
 import { entityFromRow } from '../storage/entities/rows.ts'
-import type { DerivedRows } from '../storage/projection.ts'
+import type { Commit } from '../storage/transactions/changes.ts'
+import type { DerivedRows } from '../storage/transactions/projection.ts'
 import type { Method } from './sign-in/authentication-methods.ts'
 
 export type AuthPolicy = Entity<typeof authPolicies>
@@ -28,7 +28,7 @@ export function isMethodAllowed({ primary }: AuthPolicy, method: Method): boolea
   return primary[METHOD_PARTS[method]].allowed
 }
 
-export class AuthPolicyCache implements DerivedRows {
+export class AuthPolicies implements DerivedRows {
   readonly kind = 'derived rows'
   readonly name = 'auth policies'
   #byId = new Map<string, AuthPolicy>()

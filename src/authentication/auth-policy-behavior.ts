@@ -4,7 +4,7 @@ import { type authPolicies, DEFAULT_POLICY } from '../definitions/resources/auth
 import { passwordLength } from '../definitions/resources/authenticators.ts'
 import { errors } from '../foundation/errors.ts'
 import type { Behavior } from '../storage/behavior.ts'
-import type { WriteContext } from '../storage/context.ts'
+import type { WriteContext } from '../storage/transactions/context.ts'
 import type { AuthPolicy } from './auth-policies.ts'
 
 export class AuthPolicyBehavior implements Behavior<typeof authPolicies> {

@@ -5,14 +5,14 @@ import type { Authority } from '../pki/authority.ts'
 import type { Config } from '../settings/config.ts'
 import type { EntityStore } from '../storage/entities/entities.ts'
 import type { SecretCipher } from '../storage/secrets/secret-cipher.ts'
-import { AuthPolicyCache } from './auth-policies.ts'
+import type { ApiSessionTokens } from './api-sessions/api-session-tokens.ts'
+import { ApiSessions } from './api-sessions/api-sessions.ts'
+import { AuthPolicies } from './auth-policies.ts'
 import { ExtensionRequests } from './credentials/extension-requests.ts'
 import { PasswordHasher } from './credentials/password-hasher.ts'
 import { Passwords } from './credentials/passwords.ts'
 import { MfaSecrets } from './mfa/mfa-secrets.ts'
 import { VerifiedMfa } from './mfa/verified-mfa.ts'
-import type { ApiSessionTokens } from './sessions/api-session-tokens.ts'
-import { ApiSessions } from './sessions/api-sessions.ts'
 import { ClientTrustStore } from './sign-in/client-trust.ts'
 import { FailedSignInRecorder } from './sign-in/failed-sign-ins.ts'
 import { PresentedIssuers } from './sign-in/presented-issuers.ts'
@@ -23,7 +23,7 @@ import { WriteLimits } from './write-limits.ts'
 
 export interface Auth {
   readonly apiSessions: ApiSessions
-  readonly policies: AuthPolicyCache
+  readonly policies: AuthPolicies
   readonly extensionRequests: ExtensionRequests
   readonly verifiedMfa: VerifiedMfa
   readonly mfaSecrets: MfaSecrets
@@ -53,7 +53,7 @@ interface AuthParts {
  * until the store starts them. @throws ConfigError
  */
 export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: AuthParts): Auth {
-  const policies = new AuthPolicyCache()
+  const policies = new AuthPolicies()
   const apiSessions = new ApiSessions({
     entities,
     tokens,

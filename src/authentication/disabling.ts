@@ -3,8 +3,8 @@
 import type { Entity } from '../definitions/resources/define.ts'
 import { identities } from '../definitions/resources/identities.ts'
 import type { Instant } from '../foundation/clock.ts'
-import type { WriteContext } from '../storage/context.ts'
 import { type EntityStore, get } from '../storage/entities/entities.ts'
+import type { WriteContext } from '../storage/transactions/context.ts'
 import { hasUsableAdministrator, requireOtherAdministrator } from './administrators/administrators.ts'
 
 export interface DisabledState {

@@ -4,7 +4,7 @@ import type { configTypes } from '../definitions/resources/config-types.ts'
 import type { ConfigSchemas } from '../definitions/schema/config-schemas.ts'
 import { invalidError } from '../foundation/errors.ts'
 import type { Behavior, Draft } from '../storage/behavior.ts'
-import type { Context } from '../storage/context.ts'
+import type { Context } from '../storage/transactions/context.ts'
 
 export class ConfigTypeBehavior implements Behavior<typeof configTypes> {
   readonly #schemas: ConfigSchemas

@@ -4,7 +4,7 @@ import type { Entity } from '../definitions/resources/define.ts'
 import type { serviceConfigs } from '../definitions/resources/service-configs.ts'
 import { invalidError } from '../foundation/errors.ts'
 import type { Behavior } from '../storage/behavior.ts'
-import type { WriteContext } from '../storage/context.ts'
+import type { WriteContext } from '../storage/transactions/context.ts'
 
 export class ServiceConfigBehavior implements Behavior<typeof serviceConfigs> {
   /** @throws COULD_NOT_VALIDATE if the identity has another config of the type for the service */

@@ -1,7 +1,7 @@
 // The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
 import type { Access } from '../access/access.ts'
 import { findRoleBearerOfSession } from '../access/role-bearers.ts'
-import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
 import type { ComputedInput } from '../definitions/resources/define.ts'
 import type { sessions } from '../definitions/resources/sessions.ts'
 import { EMPTY_OR_NULL } from '../definitions/schema/json-forms.ts'
@@ -10,9 +10,9 @@ import type { UsableRouters } from '../network/routers/usable-routers.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { Behavior } from '../storage/behavior.ts'
-import type { ReadContext } from '../storage/context.ts'
 import { RawJson } from '../storage/records/raw-json.ts'
 import { findReferences } from '../storage/records/references.ts'
+import type { ReadContext } from '../storage/transactions/context.ts'
 
 /** The session is shown to the caller that has just made it: clients do not expect policies there. */
 export interface NewSessionView {

@@ -1,15 +1,15 @@
 // Composes the parts that decide how traffic flows.
 import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
-import type { AuthPolicyCache } from '../authentication/auth-policies.ts'
-import type { ApiSessions } from '../authentication/sessions/api-sessions.ts'
+import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
+import type { AuthPolicies } from '../authentication/auth-policies.ts'
 import type { AggregatedLog } from '../foundation/aggregated-log.ts'
 import type { Clock, Instant } from '../foundation/clock.ts'
 import type { Log } from '../foundation/log.ts'
-import type { Context } from '../storage/context.ts'
 import type { Database } from '../storage/database.ts'
 import type { EntityStore } from '../storage/entities/entities.ts'
-import type { Projection } from '../storage/projection.ts'
+import type { Context } from '../storage/transactions/context.ts'
+import type { Projection } from '../storage/transactions/projection.ts'
 import { CircuitIds } from './circuits/circuit-ids.ts'
 import { CircuitReports } from './circuits/circuit-reports.ts'
 import { CircuitUpkeep } from './circuits/circuit-upkeep.ts'
@@ -60,7 +60,7 @@ export interface FabricParts {
   readonly log: Log
   readonly db: Kysely<Database>
   readonly startedAt: Instant
-  readonly policies: AuthPolicyCache
+  readonly policies: AuthPolicies
   readonly traffic: LiveTraffic
   /** The context of changes that follow from what routers report. */
   createSystemContext(): Context

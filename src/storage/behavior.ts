@@ -3,7 +3,7 @@
 import type { AnyResource, AnyRow, ComputedInput, Entity, Inputs } from '../definitions/resources/define.ts'
 import type { Awaitable } from '../foundation/awaitable.ts'
 import type { RoleSelector } from '../policy/role-selector.ts'
-import type { Context, ReadContext, WriteContext } from './context.ts'
+import type { Context, ReadContext, WriteContext } from './transactions/context.ts'
 
 /** A change that is not stored yet: the record as it will be, and as it was; a new record has its id already. */
 export interface Draft<R> {

@@ -4,8 +4,8 @@ import { type Instant, MAX_INSTANT, MIN_INSTANT, toIsoTime } from '../foundation
 import type { Log } from '../foundation/log.ts'
 import type { WatchedClock } from '../foundation/watched-clock.ts'
 import { CLOCK_JUMP } from './audit/audit.ts'
-import type { Context } from './context.ts'
 import type { Database } from './database.ts'
+import type { Context } from './transactions/context.ts'
 
 // Clocks that are synchronized over the network differ by seconds between two starts.
 const START_TOLERANCE_MS = 60_000

@@ -58,7 +58,7 @@ interface RootReceiptTable {
   fetchedAt: number
 }
 
-/** A change that revoked API sessions whose rows are not all deleted yet, so that lists still show them; see `authentication/sessions/api-sessions.ts`. */
+/** A change that revoked API sessions whose rows are not all deleted yet, so that lists still show them; see `authentication/api-sessions/api-sessions.ts`. */
 interface ApiSessionRevocationTable {
   id: string
   /** JSON: which sessions, of those that there were. */

@@ -4,8 +4,8 @@
 // statement. The records of the page are rendered for each response, because what they show depends on the caller and the
 // moment.
 import { LRUCache } from 'lru-cache'
-import type { Commit } from './changes.ts'
-import type { Cache } from './projection.ts'
+import type { Commit } from './transactions/changes.ts'
+import type { Cache } from './transactions/projection.ts'
 
 const MAX_BYTES = 2 * 1024 * 1024
 // The object, and the map around it.

@@ -1,7 +1,7 @@
 // The source of a request, for limits that are fair between sources.
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import type { Context } from './context.ts'
+import type { Context } from './transactions/context.ts'
 
 /**
  * The source of a network address: for IPv6 its /64, the smallest block that a provider assigns to a customer. Clients behind

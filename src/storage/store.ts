@@ -1,11 +1,11 @@
 // The interface of the store: reads, grouped durable writes, streams, events after commit.
 import type { Compilable, Kysely, Transaction } from 'kysely'
 import type { AuditSealer } from './audit/audit-seal.ts'
-import type { Change } from './changes.ts'
 import type { Database } from './database.ts'
-import type { Projections } from './projection.ts'
 import type { ResultCache } from './result-cache.ts'
-import type { UncommittedChanges } from './uncommitted-changes.ts'
+import type { Change } from './transactions/changes.ts'
+import type { Projections } from './transactions/projection.ts'
+import type { UncommittedChanges } from './transactions/uncommitted-changes.ts'
 
 /** A transaction body's view of the store. */
 export interface TransactionScope {

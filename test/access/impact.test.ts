@@ -3,7 +3,7 @@
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { computeImpact } from '../../src/access/impact/compute-impact.ts'
 import { newId } from '../../src/foundation/ids.ts'
-import { toRecordChange } from '../../src/storage/changes.ts'
+import { toRecordChange } from '../../src/storage/transactions/changes.ts'
 import { useController } from '../world/use-controller.ts'
 import { smallNetwork } from './network.ts'
 

@@ -1,9 +1,9 @@
 // A session ends in the moment in which its right does, whatever took it, and no other session with it.
 
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { findRevokedSessions } from '../../src/access/sessions/session-revocation.ts'
+import { findRevokedSessions } from '../../src/access/sessions/revoke-sessions.ts'
 import { servicePolicies } from '../../src/definitions/resources/service-policies.ts'
-import type { RecordChange } from '../../src/storage/changes.ts'
+import type { RecordChange } from '../../src/storage/transactions/changes.ts'
 import { useController } from '../world/use-controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 

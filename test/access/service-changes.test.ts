@@ -5,8 +5,8 @@ import { Access } from '../../src/access/access.ts'
 import { unknownPosture } from '../../src/access/posture/reported-posture.ts'
 import { ServiceChanges } from '../../src/access/services/service-changes.ts'
 import type { ServiceDigest } from '../../src/access/services/service-digests.ts'
-import type { Commit } from '../../src/storage/changes.ts'
-import type { ReadContext } from '../../src/storage/context.ts'
+import type { Commit } from '../../src/storage/transactions/changes.ts'
+import type { ReadContext } from '../../src/storage/transactions/context.ts'
 import { TestClock } from '../world/controller.ts'
 
 const START = 1_000_000

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { Access } from '../../src/access/access.ts'
 import { unknownPosture } from '../../src/access/posture/reported-posture.ts'
 import { ServiceChanges } from '../../src/access/services/service-changes.ts'
-import type { ReadContext } from '../../src/storage/context.ts'
+import type { ReadContext } from '../../src/storage/transactions/context.ts'
 import { CLIENT, TestClock, type TestController, testController } from '../world/controller.ts'
 import { type Person, type SmallNetwork, smallNetwork } from './network.ts'
 

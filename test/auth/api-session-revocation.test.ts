@@ -1,6 +1,6 @@
 // API sessions end when what they rest on goes: the method, the signer and its key, the external id. And they have a greatest age.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { ApiSessionIdentity } from '../../src/authentication/sessions/live-api-sessions.ts'
+import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { newId } from '../../src/foundation/ids.ts'

@@ -1,6 +1,6 @@
 // The cache of session tokens, which must not outlive the sessions.
 import { expect, it, vi } from 'vitest'
-import { ApiSessionTokens } from '../../src/authentication/sessions/api-session-tokens.ts'
+import { ApiSessionTokens } from '../../src/authentication/api-sessions/api-session-tokens.ts'
 import { CLIENT, testController } from '../world/controller.ts'
 
 it('derives a token again after it was dropped', () => {

@@ -1,8 +1,8 @@
 // The extension of certificates: a new one is issued, and replaces the old one once its holder has received it.
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createApiSession } from '../../src/authentication/api-sessions/create-api-session.ts'
 import { toCertificateFields } from '../../src/authentication/credentials/authenticator-behavior.ts'
-import { createApiSession } from '../../src/authentication/sessions/create-api-session.ts'
 import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { SignInAttempt } from '../../src/authentication/sign-in/sign-in-attempt.ts'
 import { authenticators } from '../../src/definitions/resources/authenticators.ts'

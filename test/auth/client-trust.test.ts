@@ -9,7 +9,7 @@ import type {
 import { type AuthenticatorMatch, NO_CERTIFICATE } from '../../src/authentication/sign-in/authentication-methods.ts'
 import { ClientTrustStore } from '../../src/authentication/sign-in/client-trust.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import { type Change, toChange } from '../../src/storage/changes.ts'
+import { type Change, toChange } from '../../src/storage/transactions/changes.ts'
 import { extensions, forgeCertificate, type KeyPair, newKeyPair, PURPOSES } from '../world/forged-certificates.ts'
 
 const DAY = 24 * 60 * 60_000

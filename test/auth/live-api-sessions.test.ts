@@ -1,6 +1,6 @@
 // API sessions in memory: what a change revokes stays out of sight until its row is deleted, at no cost per session.
 import { beforeEach, expect, it } from 'vitest'
-import { type LiveApiSession, LiveApiSessions } from '../../src/authentication/sessions/live-api-sessions.ts'
+import { type LiveApiSession, LiveApiSessions } from '../../src/authentication/api-sessions/live-api-sessions.ts'
 
 let live: LiveApiSessions
 

@@ -1,9 +1,9 @@
 // The setup of a second factor: an enrollment that is not verified belongs to the API session that started it.
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
-import type { Change } from '../../src/storage/changes.ts'
-import { UncommittedChanges } from '../../src/storage/uncommitted-changes.ts'
+import { requireSameRights } from '../../src/authentication/api-sessions/require-same-rights.ts'
+import type { Change } from '../../src/storage/transactions/changes.ts'
+import { UncommittedChanges } from '../../src/storage/transactions/uncommitted-changes.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'

@@ -1,7 +1,7 @@
 // A sign-in whose conditions change after its steps have run, and before its session is stored: the change comes first.
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createApiSession } from '../../src/authentication/sessions/create-api-session.ts'
+import { createApiSession } from '../../src/authentication/api-sessions/create-api-session.ts'
 import type { Method } from '../../src/authentication/sign-in/authentication-methods.ts'
 import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { type Credentials, SignInAttempt } from '../../src/authentication/sign-in/sign-in-attempt.ts'

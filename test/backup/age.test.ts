@@ -1,6 +1,6 @@
 // The encryption of backups: any tool that reads the format decrypts them, and any change is detected.
 import { describe, expect, it } from 'vitest'
-import { type DecryptionError, decrypt, encrypt } from '../../src/operations/backup/age.ts'
+import { type DecryptionError, decrypt, encrypt } from '../../src/maintenance/backup/age.ts'
 
 const PASSPHRASE = 'correct horse battery'
 const CHUNK = 64 * 1024

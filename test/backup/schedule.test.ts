@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { verifyBackup } from '../../src/operations/backup/restore-backup.ts'
+import { verifyBackup } from '../../src/maintenance/backup/restore-backup.ts'
 import type { Overrides } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { BINARY, cleanEnvironment, run } from '../world/binary.ts'

@@ -1,6 +1,6 @@
 // Circuits, as the fabric API and this controller's own operations list, show and end them.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ApiSessionTokens } from '../../src/authentication/sessions/api-session-tokens.ts'
+import { ApiSessionTokens } from '../../src/authentication/api-sessions/api-session-tokens.ts'
 import { CircuitIds } from '../../src/network/circuits/circuit-ids.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { FABRIC, MANAGEMENT, type TestResponse } from '../world/controller.ts'

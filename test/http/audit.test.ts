@@ -1,7 +1,7 @@
 // The audit as administrators read it: who changed what, found by any of its members, and proof against tampering.
 import Sqlite from 'better-sqlite3'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
+import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { pruneAudit } from '../../src/storage/audit/audit-records.ts'
 import { MANAGEMENT, TestClock } from '../world/controller.ts'

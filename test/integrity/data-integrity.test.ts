@@ -1,7 +1,7 @@
 // Defects that another process writes into a database: found by a check, repaired if nothing is lost by it, and both audited.
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { checkDatabase } from '../../src/operations/integrity/check-database.ts'
+import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { makeAuthority } from '../world/authorities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'

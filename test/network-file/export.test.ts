@@ -1,7 +1,7 @@
 // The export of a network: everything that administrators configured, by names, without secrets, in a stable order.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { services } from '../../src/definitions/resources/services.ts'
-import { fileResources } from '../../src/operations/network-file/file-resources.ts'
+import { fileResources } from '../../src/maintenance/network-file/file-resources.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
 import { type ConfiguredNetwork, configureNetwork } from '../world/configured-network.ts'
 import { MANAGEMENT } from '../world/controller.ts'

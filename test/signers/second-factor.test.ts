@@ -1,9 +1,9 @@
 // Tokens of an external issuer as a second factor: they come with every request, and are never stored.
 
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { requireSameRights } from '../../src/authentication/sessions/callers.ts'
-import { toChange } from '../../src/storage/changes.ts'
-import { UncommittedChanges } from '../../src/storage/uncommitted-changes.ts'
+import { requireSameRights } from '../../src/authentication/api-sessions/require-same-rights.ts'
+import { toChange } from '../../src/storage/transactions/changes.ts'
+import { UncommittedChanges } from '../../src/storage/transactions/uncommitted-changes.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { AUDIENCE, Issuer } from '../world/issuers.ts'

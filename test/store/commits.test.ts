@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
-import type { Commit } from '../../src/storage/changes.ts'
 import { continueAfter, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import type { AuditOrigin, Store, TransactionScope } from '../../src/storage/store.ts'
+import type { Commit } from '../../src/storage/transactions/changes.ts'
 import { TestClock } from '../world/controller.ts'
 
 const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/foundation/clock.ts'
 import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
 import { DatabaseFiles } from '../../src/storage/sqlite/database-files.ts'
 import { Scans } from '../../src/storage/sqlite/scans.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/store.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import type { AuditOrigin, Reader, Store } from '../../src/storage/store.ts'
 
 const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }

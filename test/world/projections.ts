@@ -1,6 +1,7 @@
 // A projection that only passes on what commits change.
-import type { Change, Commit } from '../../src/storage/changes.ts'
+
 import type { Store } from '../../src/storage/store.ts'
+import type { Change, Commit } from '../../src/storage/transactions/changes.ts'
 
 /** Calls `apply` with each commit and its changes, after the projections that the store has already. */
 export function followCommits(

@@ -1,7 +1,7 @@
 // Messages about circuits: requests for one, the results of routes, and circuits that carry no data.
 import type { CreatedCircuit } from '../../../src/network/circuits/circuit-creation.ts'
 import type { DialRequest } from '../../../src/network/circuits/dials.ts'
-import { RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
+import { RequestRefusedError } from '../../../src/network/client-requests/request-refused.ts'
 import { toReplyTarget } from '../channel.ts'
 import { decodeRouteResult } from '../circuit-values.ts'
 import { ContentType } from '../content-types.ts'
@@ -18,7 +18,7 @@ import type { Message, ReplyTarget } from '../message.ts'
 import { CircuitConfirmationSchema } from '../messages/control_pb.ts'
 import {
   type MessageHandlers,
-  type RouterSession,
+  type RouterPeer,
   refuseByError,
   refuseByText,
   requireAtMost,
@@ -71,7 +71,7 @@ export const circuitHandlers: MessageHandlers = [
 ]
 
 /** Keeps nothing of the message itself while routers work: its frame may be long, and many dials wait at a time. */
-function createCircuit(session: RouterSession, message: Message): Promise<void> | void {
+function createCircuit(session: RouterPeer, message: Message): Promise<void> | void {
   const replyTo = toReplyTarget(message)
   try {
     return dial(session, replyTo, parseDial(session, message))
@@ -82,7 +82,7 @@ function createCircuit(session: RouterSession, message: Message): Promise<void> 
 }
 
 /** @throws RequestRefusedError: what a client makes its router send concerns this dial alone */
-function parseDial({ router }: RouterSession, { headers, body }: Message): DialRequest {
+function parseDial({ router }: RouterPeer, { headers, body }: Message): DialRequest {
   if (body.length > MAX_DIAL_BODY_BYTES)
     throw new RequestRefusedError('other', `the request has a body of more than ${MAX_DIAL_BODY_BYTES} bytes`)
   const readText = (id: number) => headers.get(id)?.toString() ?? ''
@@ -108,7 +108,7 @@ function parseCollections(headers: Message['headers']): Pick<DialRequest, 'finge
   }
 }
 
-async function dial(session: RouterSession, replyTo: ReplyTarget, request: DialRequest): Promise<void> {
+async function dial(session: RouterPeer, replyTo: ReplyTarget, request: DialRequest): Promise<void> {
   const { controller, channel } = session
   try {
     sendCircuit(session, replyTo, await controller.fabric.dials.dial(request))
@@ -121,7 +121,7 @@ async function dial(session: RouterSession, replyTo: ReplyTarget, request: DialR
 
 /** @throws RequestRefusedError if the peer data of the host cannot be carried */
 function sendCircuit(
-  { controller, channel }: RouterSession,
+  { controller, channel }: RouterPeer,
   replyTo: ReplyTarget,
   { circuit, peerData }: CreatedCircuit,
 ): void {

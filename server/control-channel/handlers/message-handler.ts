@@ -7,14 +7,14 @@ import { ContentType } from '../content-types.ts'
 import type { Message } from '../message.ts'
 
 /** A connected router, and what is needed to serve it. */
-export interface RouterSession {
+export interface RouterPeer {
   readonly controller: Controller
   readonly router: ConnectedRouter
   readonly channel: Channel
 }
 
 /** Handles a message of a kind. Rejects with MalformedBodyError if the router has to lose its connection. */
-export type MessageHandler = (session: RouterSession, message: Message) => void | Promise<void>
+export type MessageHandler = (session: RouterPeer, message: Message) => void | Promise<void>
 
 /** Handlers by the type of message. */
 export type MessageHandlers = readonly (readonly [type: number, handler: MessageHandler])[]
@@ -27,7 +27,7 @@ export class MalformedBodyError extends Error {
 /** A handler of messages whose body is a protobuf message. */
 export function withBody<D extends DescMessage>(
   schema: D,
-  run: (session: RouterSession, body: MessageShape<D>, message: Message) => void | Promise<void>,
+  run: (session: RouterPeer, body: MessageShape<D>, message: Message) => void | Promise<void>,
 ): MessageHandler {
   return (session, message) => run(session, parseBody(schema, message), message)
 }

@@ -8,7 +8,7 @@ import {
   EnrollmentExtendRouterVerifyRequestSchema,
   ErrorSchema,
 } from '../messages/edge_pb.ts'
-import { type MessageHandlers, type RouterSession, withBody } from './message-handler.ts'
+import { type MessageHandlers, type RouterPeer, withBody } from './message-handler.ts'
 
 /** A request, and the confirmation that the new certificates were received. */
 export const renewalHandlers: MessageHandlers = [
@@ -56,7 +56,7 @@ export const renewalHandlers: MessageHandlers = [
   ],
 ]
 
-function logRefusal({ controller, router }: RouterSession, { message: reason }: RenewalError): void {
+function logRefusal({ controller, router }: RouterPeer, { message: reason }: RenewalError): void {
   const fields = { routerId: router.id, reason }
   controller.aggregatedLog.warn(router.id, fields, 'certificates of a router were not renewed')
 }

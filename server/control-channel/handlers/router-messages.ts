@@ -10,7 +10,7 @@ import { ClientHelloSchema } from '../messages/edge_pb.ts'
 import {
   MalformedBodyError,
   type MessageHandlers,
-  type RouterSession,
+  type RouterPeer,
   refuseByResult,
   requireAtMost,
   withBody,
@@ -72,7 +72,7 @@ export const routerHandlers: MessageHandlers = [
 
 /** Stores what a router reports of its interfaces. The router is refused if too many writes wait. */
 async function storeInterfaces(
-  { controller, router, channel }: RouterSession,
+  { controller, router, channel }: RouterPeer,
   interfaces: readonly RouterInterface[],
   message: Message,
 ): Promise<void> {

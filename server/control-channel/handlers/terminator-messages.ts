@@ -1,7 +1,7 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
 import { create, toBinary } from '@bufbuild/protobuf'
-import { type RequestRefusalReason, RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
-import type { SessionClient } from '../../../src/network/circuits/session-client.ts'
+import { type RequestRefusalReason, RequestRefusedError } from '../../../src/network/client-requests/request-refused.ts'
+import type { SessionClient } from '../../../src/network/client-requests/session-client.ts'
 import type { TerminatorQuestion } from '../../../src/network/routers/router-connection.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'

@@ -1,7 +1,7 @@
 // Messages of routers that dial and host services themselves.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import { RequestRefusedError } from '../../../src/network/circuits/request-refused.ts'
-import type { SessionClient } from '../../../src/network/circuits/session-client.ts'
+import { RequestRefusedError } from '../../../src/network/client-requests/request-refused.ts'
+import type { SessionClient } from '../../../src/network/client-requests/session-client.ts'
 import type { TunnelerApiSession, TunnelerSession } from '../../../src/network/tunnelers/tunneling.ts'
 import { ContentType } from '../content-types.ts'
 import { sendRefusal } from '../edge-errors.ts'
@@ -22,7 +22,7 @@ import {
   UpdateTunnelTerminatorRequestSchema,
 } from '../messages/edge_pb.ts'
 import { encodePrecedence, parsePeerData, parsePrecedence } from '../terminator-values.ts'
-import { MalformedBodyError, type MessageHandlers, type RouterSession, withBody } from './message-handler.ts'
+import { MalformedBodyError, type MessageHandlers, type RouterPeer, withBody } from './message-handler.ts'
 
 // A router sends back what it received.
 const MAX_VERSION_BYTES = 50
@@ -158,10 +158,10 @@ export const tunnelerHandlers: MessageHandlers = [
   ],
 ]
 
-type Run = (system: ReturnType<RouterSession['controller']['contexts']['create']>) => Promise<void>
+type Run = (system: ReturnType<RouterPeer['controller']['contexts']['create']>) => Promise<void>
 
 /** Serves a request; the router is told if it is refused. */
-async function orRefuse({ controller, channel }: RouterSession, message: Message, run: Run): Promise<void> {
+async function orRefuse({ controller, channel }: RouterPeer, message: Message, run: Run): Promise<void> {
   try {
     await run(controller.contexts.create({ kind: 'system' }))
   } catch (error) {
@@ -172,7 +172,7 @@ async function orRefuse({ controller, channel }: RouterSession, message: Message
 }
 
 /** Serves a request to which no response says that it is refused. */
-async function orIgnore({ controller, router }: RouterSession, run: Run): Promise<void> {
+async function orIgnore({ controller, router }: RouterPeer, run: Run): Promise<void> {
   try {
     await run(controller.contexts.create({ kind: 'system' }))
   } catch (error) {

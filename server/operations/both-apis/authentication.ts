@@ -1,6 +1,6 @@
 // Sign-in by any method. The session lists the second factors that are outstanding afterwards.
 
-import type { ClientInfo } from '../../../src/authentication/sessions/create-api-session.ts'
+import type { ClientInfo } from '../../../src/authentication/api-sessions/create-api-session.ts'
 import type { Method } from '../../../src/authentication/sign-in/authentication-methods.ts'
 import { methods } from '../../../src/authentication/sign-in/authentication-methods.ts'
 import { signIn } from '../../../src/authentication/sign-in/flow.ts'

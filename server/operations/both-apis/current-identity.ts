@@ -2,8 +2,8 @@
 
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { errors } from '../../../src/foundation/errors.ts'
-import type { Context } from '../../../src/storage/context.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
+import type { Context } from '../../../src/storage/transactions/context.ts'
 import { type AnyOperation, defineOperation } from '../../api/operation.ts'
 import { respondWithRecord } from '../../responses/record-responses.ts'
 

@@ -2,7 +2,7 @@
 
 import type { ServiceView } from '../../../src/access/services/service-behavior.ts'
 import type { Viewer } from '../../../src/access/viewers.ts'
-import { resolveConfigTypes } from '../../../src/authentication/sessions/create-api-session.ts'
+import { resolveConfigTypes } from '../../../src/authentication/api-sessions/create-api-session.ts'
 import type { Restriction } from '../../../src/storage/lists/lists.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
 import type { Call, QueryParameter } from '../../api/operation.ts'

@@ -3,7 +3,7 @@ import {
   deleteSessionCertificate,
   getSessionCertificate,
   issueSessionCertificate,
-} from '../../../src/authentication/sessions/session-certificates.ts'
+} from '../../../src/authentication/api-sessions/session-certificates.ts'
 import { getCompiledResource } from '../../../src/definitions/model/index.ts'
 import { sessionCertificates } from '../../../src/definitions/resources/session-certificates.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'

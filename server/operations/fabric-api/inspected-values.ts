@@ -2,8 +2,8 @@
 import type { Controller } from '../../../src/controller.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
-import type { Context } from '../../../src/storage/context.ts'
 import { findReferences } from '../../../src/storage/records/references.ts'
+import type { Context } from '../../../src/storage/transactions/context.ts'
 
 /** Returns the value, or a promise of it. */
 type Inspect = (controller: Controller, context: Context) => unknown

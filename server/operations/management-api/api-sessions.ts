@@ -1,5 +1,5 @@
 // API sessions for administrators, who see and end all of them. Callers have `current-api-session` for their own.
-import type { ApiSessionView } from '../../../src/authentication/sessions/api-session-behavior.ts'
+import type { ApiSessionView } from '../../../src/authentication/api-sessions/api-session-behavior.ts'
 import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
 import { TOTP_QUERY_WORDS } from '../../api/dialects.ts'

@@ -9,12 +9,12 @@ import {
   text,
   whole,
 } from '../../../src/definitions/schema/json-schema.ts'
-import { computePlanImpact, type PlanImpact } from '../../../src/operations/network-file/access-changes.ts'
-import { type FileResource, fileResources } from '../../../src/operations/network-file/file-resources.ts'
-import type { NetworkPlan } from '../../../src/operations/network-file/plan.ts'
-import { computeDigest } from '../../../src/operations/network-file/plan-digest.ts'
-import { countUnlisted, listUnlisted } from '../../../src/operations/network-file/unlisted-records.ts'
-import type { Context } from '../../../src/storage/context.ts'
+import { computePlanImpact, type PlanImpact } from '../../../src/maintenance/network-file/access-changes.ts'
+import { type FileResource, fileResources } from '../../../src/maintenance/network-file/file-resources.ts'
+import type { NetworkPlan } from '../../../src/maintenance/network-file/plan.ts'
+import { computeDigest } from '../../../src/maintenance/network-file/plan-digest.ts'
+import { countUnlisted, listUnlisted } from '../../../src/maintenance/network-file/unlisted-records.ts'
+import type { Context } from '../../../src/storage/transactions/context.ts'
 
 const BATCH = 200
 

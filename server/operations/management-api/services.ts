@@ -2,7 +2,7 @@
 import { loadRoleBearer } from '../../../src/access/role-bearers.ts'
 import { getViewer, type Viewer } from '../../../src/access/viewers.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
-import type { Context } from '../../../src/storage/context.ts'
+import type { Context } from '../../../src/storage/transactions/context.ts'
 import type { Call } from '../../api/operation.ts'
 import { configTypesQuery, presentServices, restrictToVisible } from '../both-apis/service-presentation.ts'
 import type { OperationOverrides } from '../resource-operations.ts'

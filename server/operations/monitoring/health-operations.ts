@@ -2,7 +2,7 @@
 
 import { anyObject, flag, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
-import type { HealthCheckResult, HealthReport } from '../../../src/operations/health.ts'
+import type { HealthCheckResult, HealthReport } from '../../../src/maintenance/health.ts'
 import { type AnyOperation, defineOperation } from '../../api/operation.ts'
 import { dataResponse } from '../../api/responses.ts'
 

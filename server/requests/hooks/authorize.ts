@@ -4,7 +4,7 @@ import {
   apiSessionUnknownError,
   permissionDeniedError,
   secondFactorRequiredError,
-} from '../../../src/authentication/sessions/callers.ts'
+} from '../../../src/authentication/api-sessions/caller-errors.ts'
 import { type ControllerError, errors } from '../../../src/foundation/errors.ts'
 import { readSessionHeader } from '../../api/dialects.ts'
 

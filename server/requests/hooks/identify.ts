@@ -1,10 +1,10 @@
 // Determines the caller and the dialect of a request, before any other check.
 import type { FastifyRequest } from 'fastify'
-import { callerFromApiSession } from '../../../src/authentication/sessions/callers.ts'
-import type { LiveApiSession } from '../../../src/authentication/sessions/live-api-sessions.ts'
+import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
+import type { LiveApiSession } from '../../../src/authentication/api-sessions/live-api-sessions.ts'
 import type { Controller } from '../../../src/controller.ts'
-import type { Caller } from '../../../src/storage/context.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
+import type { Caller } from '../../../src/storage/transactions/context.ts'
 import { readSessionHeader } from '../../api/dialects.ts'
 import { getListener, readBearerTokens } from '../requests.ts'
 

@@ -1,6 +1,6 @@
 // Authorizes a request again after its body has arrived, because the caller may have lost its rights meanwhile.
 import type { FastifyRequest } from 'fastify'
-import { callerFromApiSession } from '../../../src/authentication/sessions/callers.ts'
+import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
 import type { Controller } from '../../../src/controller.ts'
 import type { ControllerError } from '../../../src/foundation/errors.ts'
 import { authorize } from './authorize.ts'

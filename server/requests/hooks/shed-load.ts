@@ -2,7 +2,7 @@
 
 import type { FastifyRequest } from 'fastify'
 import { errors } from '../../../src/foundation/errors.ts'
-import type { Caller } from '../../../src/storage/context.ts'
+import type { Caller } from '../../../src/storage/transactions/context.ts'
 import type { Load } from '../../monitoring/load.ts'
 import type { Check } from './check.ts'
 

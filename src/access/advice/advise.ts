@@ -1,7 +1,7 @@
 // Why an identity can reach a service, or why not: every link between the two, in order, each judged for itself.
 
 import type { PolicyType } from '../../policy/policy-index.ts'
-import type { Context } from '../../storage/context.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import { type Advice, type AdviceLink, type Remedy, toVerdict } from './chain.ts'
 import { commonRouterLink, routerKinds, routerPolicyLink } from './router-links.ts'
 import { postureLink, servicePolicyLink } from './service-policy-links.ts'

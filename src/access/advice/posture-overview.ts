@@ -6,7 +6,7 @@ import { describeComparison, explainFinding, type PostureComparison } from '../.
 import type { Evidence } from '../../policy/posture/evaluate-check.ts'
 import { listProcesses, type MachineState } from '../../policy/posture/machine-state.ts'
 import type { PostureCheck } from '../../policy/posture/posture-checks.ts'
-import type { Context } from '../../storage/context.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import type { Access } from '../access.ts'
 import type { PostureEvaluation } from '../decision.ts'
 import type { NamedRecord, NamedRoleBearer } from './chain.ts'

@@ -1,15 +1,15 @@
 // Loads the subject of advice once: the identity, the service and the type.
 import { sql } from 'kysely'
-import type { AuthPolicyCache } from '../../authentication/auth-policies.ts'
+import type { AuthPolicies } from '../../authentication/auth-policies.ts'
 import type { VerifiedMfa } from '../../authentication/mfa/verified-mfa.ts'
 import type { ExternalSigners } from '../../authentication/signers/external-signers.ts'
 import type { Signers } from '../../authentication/signers/signers.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import { notFoundError } from '../../foundation/errors.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
-import type { Context } from '../../storage/context.ts'
 import { selectRows } from '../../storage/entities/subtypes.ts'
 import type { Store } from '../../storage/store.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import { isOneOf, untyped } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
 import type { NamedRoleBearer } from './chain.ts'
@@ -27,7 +27,7 @@ export interface AdviceParts {
   readonly access: Access
   readonly store: Store
   readonly auth: {
-    readonly policies: AuthPolicyCache
+    readonly policies: AuthPolicies
     readonly verifiedMfa: VerifiedMfa
     readonly signers: Pick<ExternalSigners, 'directory'>
   }
@@ -38,7 +38,7 @@ export interface AdviceQuestion {
   readonly context: Context
   readonly access: Access
   readonly store: Store
-  readonly authPolicies: AuthPolicyCache
+  readonly authPolicies: AuthPolicies
   readonly verifiedMfa: VerifiedMfa
   readonly signers: Signers
   readonly identity: AdvisedIdentity

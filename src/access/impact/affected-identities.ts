@@ -3,11 +3,11 @@
 import { identities } from '../../definitions/resources/identities.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import { mergeSelectors, parseRoleSelector, type RoleBearer, type RoleSelector } from '../../policy/role-selector.ts'
-import type { ChangeOf, RecordChange, RecordOf } from '../../storage/changes.ts'
-import type { Context } from '../../storage/context.ts'
 import { planList } from '../../storage/lists/list-plan.ts'
 import { queryRows } from '../../storage/lists/lists.ts'
 import type { Store } from '../../storage/store.ts'
+import type { ChangeOf, RecordChange, RecordOf } from '../../storage/transactions/changes.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import type { Access } from '../access.ts'
 
 /** An identity before and after the changes; absent before them if it is new, and after them if it would be gone. */

@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts'
 import type { Bitset } from '../../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
-import type { RecordChange } from '../../storage/changes.ts'
+import type { RecordChange } from '../../storage/transactions/changes.ts'
 import type { Access } from '../access.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
 import type { AffectedIdentity } from './affected-identities.ts'

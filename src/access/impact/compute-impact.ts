@@ -1,8 +1,8 @@
 // Predicts which access a deletion or a change takes away and gives: by the evaluator that decides after the change.
 import { setImmediate } from 'node:timers/promises'
-import type { RecordChange } from '../../storage/changes.ts'
-import type { Context } from '../../storage/context.ts'
 import type { Store } from '../../storage/store.ts'
+import type { RecordChange } from '../../storage/transactions/changes.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import type { Access } from '../access.ts'
 import { findAffectedIdentities } from './affected-identities.ts'
 import { compareReach, type Tallies } from './compare-reach.ts'

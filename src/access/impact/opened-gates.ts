@@ -2,7 +2,7 @@
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { matchesSelector } from '../../policy/role-selector.ts'
-import type { RecordChange } from '../../storage/changes.ts'
+import type { RecordChange } from '../../storage/transactions/changes.ts'
 import type { Access } from '../access.ts'
 import type { AffectedIdentity } from './affected-identities.ts'
 

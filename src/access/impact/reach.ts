@@ -3,7 +3,7 @@ import { Bitset } from '../../policy/bitset.ts'
 import type { PolicyReader, PolicyType } from '../../policy/policy-index.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import type { RecordChange } from '../../storage/changes.ts'
+import type { RecordChange } from '../../storage/transactions/changes.ts'
 import type { Access } from '../access.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
 

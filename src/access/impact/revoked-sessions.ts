@@ -2,11 +2,11 @@
 
 import { identities } from '../../definitions/resources/identities.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import type { RecordChange } from '../../storage/changes.ts'
-import type { Context } from '../../storage/context.ts'
+import type { RecordChange } from '../../storage/transactions/changes.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
-import { findRevokedSessions } from '../sessions/session-revocation.ts'
+import { findRevokedSessions } from '../sessions/revoke-sessions.ts'
 
 /** How many sessions end, by the deletion of what they belong to or with their rights. */
 export async function countRevokedSessions(

@@ -1,8 +1,8 @@
 // Counts the pairs of identities and services that changes concern, and holds a few of them as examples.
 
 import type { PolicyType } from '../../policy/policy-index.ts'
-import type { RecordChange } from '../../storage/changes.ts'
-import type { Context } from '../../storage/context.ts'
+import type { RecordChange } from '../../storage/transactions/changes.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { AffectedIdentity } from './affected-identities.ts'
 

@@ -2,8 +2,8 @@
 import type { Kysely } from 'kysely'
 import type { Clock } from '../../foundation/clock.ts'
 import { DeadlineWheel } from '../../policy/posture/deadline-wheel.ts'
-import type { Contexts } from '../../storage/contexts.ts'
 import type { Database } from '../../storage/database.ts'
+import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { Decision } from '../decision.ts'
 
 // How many identities one transaction judges again, so that no request waits long for it.

@@ -4,7 +4,7 @@
 // last API session ends, because every client reports them again after it has signed in. When MFA was passed, and when the
 // machine woke or was unlocked, are columns of the API session.
 import type { Kysely } from 'kysely'
-import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
+import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import {
   fromStoredMachineState,
@@ -13,10 +13,10 @@ import {
   type StoredMachineState,
   toStoredMachineState,
 } from '../../policy/posture/machine-state.ts'
-import type { Commit, RecordChange } from '../../storage/changes.ts'
-import type { WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
-import type { DerivedRows } from '../../storage/projection.ts'
+import type { Commit, RecordChange } from '../../storage/transactions/changes.ts'
+import type { WriteContext } from '../../storage/transactions/context.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
 import type { PostureSource } from '../decision.ts'
 
 /** Machines and API sessions as a transaction has changed them. */

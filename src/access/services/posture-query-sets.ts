@@ -15,9 +15,9 @@ import {
   toTimeoutSeconds,
 } from '../../policy/posture/mfa.ts'
 import type { PostureCheck, RequiredProcess } from '../../policy/posture/posture-checks.ts'
-import type { ReadContext } from '../../storage/context.ts'
 import { getRecordTable } from '../../storage/entities/record-tables.ts'
 import { RawJson, toJsonText } from '../../storage/records/raw-json.ts'
+import type { ReadContext } from '../../storage/transactions/context.ts'
 import type { Access } from '../access.ts'
 import type { CheckFinding, PostureEvaluation } from '../decision.ts'
 import type { Viewer } from '../viewers.ts'

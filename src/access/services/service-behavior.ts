@@ -1,12 +1,12 @@
 // Services: what they refer to, and what one looks like to an identity: permissions, configuration, posture queries.
 
-import type { ApiSessions } from '../../authentication/sessions/api-sessions.ts'
+import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import type { ComputedInput, Entity } from '../../definitions/resources/define.ts'
 import type { services } from '../../definitions/resources/services.ts'
 import { invalidError } from '../../foundation/errors.ts'
 import type { Behavior, FindRelated } from '../../storage/behavior.ts'
-import type { ReadContext, WriteContext } from '../../storage/context.ts'
 import { RawJson } from '../../storage/records/raw-json.ts'
+import type { ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Access } from '../access.ts'
 import { getViewer, type Viewer } from '../viewers.ts'

@@ -5,8 +5,8 @@
 // Redeeming it checks again that no administrator can sign in.
 import { sql } from 'kysely'
 import { enrollments } from '../../definitions/resources/enrollments.ts'
-import type { WriteContext } from '../../storage/context.ts'
 import type { EntityStore } from '../../storage/entities/entities.ts'
+import type { WriteContext } from '../../storage/transactions/context.ts'
 
 /** Ends every bootstrap token. */
 export async function endBootstrapTokens(entities: EntityStore, tx: WriteContext): Promise<void> {

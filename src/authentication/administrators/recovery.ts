@@ -3,13 +3,13 @@ import { authPolicies, permissivePolicy } from '../../definitions/resources/auth
 import { identities } from '../../definitions/resources/identities.ts'
 import { errors } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
-import type { Context, ReadContext, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
-import type { AuthPolicyCache } from '../auth-policies.ts'
+import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
+import type { ApiSessions } from '../api-sessions/api-sessions.ts'
+import type { AuthPolicies } from '../auth-policies.ts'
 import type { Passwords } from '../credentials/passwords.ts'
 import { isDisabled } from '../disabling.ts'
 import { removeMfa } from '../mfa/mfa-records.ts'
-import type { ApiSessions } from '../sessions/api-sessions.ts'
 import { allowsPasswordAlone } from './administrators.ts'
 import { endBootstrapTokens } from './bootstrap-tokens.ts'
 
@@ -20,7 +20,7 @@ export interface RecoveryParts {
   readonly entities: EntityStore
   readonly auth: {
     readonly passwords: Passwords
-    readonly policies: AuthPolicyCache
+    readonly policies: AuthPolicies
     readonly apiSessions: ApiSessions
   }
 }

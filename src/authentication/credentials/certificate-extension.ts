@@ -13,9 +13,9 @@ import {
 import { EXTENSION_OIDS, readExtensions } from '../../pki/extensions.ts'
 import { parsePemBlocks } from '../../pki/pem.ts'
 import { readSigningRequest } from '../../pki/requests.ts'
-import type { Context, ReadContext } from '../../storage/context.ts'
 import { type EntityStore, find } from '../../storage/entities/entities.ts'
-import { permissionDeniedError } from '../sessions/callers.ts'
+import type { Context, ReadContext } from '../../storage/transactions/context.ts'
+import { permissionDeniedError } from '../api-sessions/caller-errors.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
 import { type Authenticator, toCertificateFields } from './authenticator-behavior.ts'
 

@@ -2,8 +2,8 @@
 import { type Kysely, sql } from 'kysely'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
+import type { ApiSessionIdentity } from '../api-sessions/live-api-sessions.ts'
 import type { DisabledState } from '../disabling.ts'
-import type { ApiSessionIdentity } from '../sessions/live-api-sessions.ts'
 
 /** Finds the authenticator of a folded username. */
 export const findByUsername = prepareQuery((db, foldedUsername: string) =>

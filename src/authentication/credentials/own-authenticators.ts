@@ -2,8 +2,8 @@
 
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { errors, notFoundError } from '../../foundation/errors.ts'
-import type { Context } from '../../storage/context.ts'
 import { find } from '../../storage/entities/entities.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import { type FailedSignInParts, recordWrongPassword } from '../sign-in/failed-sign-ins.ts'
 import { type Authenticator, wrongPasswordError } from './authenticator-behavior.ts'
 import type { PasswordHasher } from './password-hasher.ts'

@@ -1,7 +1,7 @@
 // Password hashes: Argon2id in PHC form, with limited concurrency and fair turns between sources.
 import { randomBytes } from 'node:crypto'
-import type { Context } from '../../storage/context.ts'
 import { sourceFromContext } from '../../storage/sources.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import { FairQueue, type Requester } from './fair-queue.ts'
 
 /** The cost of one hash: memory in KiB, passes, lanes. */

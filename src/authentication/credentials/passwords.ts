@@ -2,10 +2,10 @@
 
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { invalidError } from '../../foundation/errors.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
-import type { AuthPolicyCache } from '../auth-policies.ts'
-import type { ApiSessions } from '../sessions/api-sessions.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import type { ApiSessions } from '../api-sessions/api-sessions.ts'
+import type { AuthPolicies } from '../auth-policies.ts'
 import { listAuthenticatorIds } from './credentials.ts'
 import type { PasswordHasher } from './password-hasher.ts'
 import { assertPasswordPolicy } from './password-rules.ts'
@@ -14,14 +14,14 @@ import { assertPasswordPolicy } from './password-rules.ts'
 interface PasswordsParts {
   readonly entities: EntityStore
   readonly hasher: PasswordHasher
-  readonly policies: AuthPolicyCache
+  readonly policies: AuthPolicies
   readonly apiSessions: ApiSessions
 }
 
 export class Passwords {
   readonly #entities: EntityStore
   readonly #hasher: PasswordHasher
-  readonly #policies: AuthPolicyCache
+  readonly #policies: AuthPolicies
   readonly #apiSessions: ApiSessions
 
   constructor({ entities, hasher, policies, apiSessions }: PasswordsParts) {

@@ -1,7 +1,7 @@
 // Usernames: case-insensitive, and unique among identities.
 
 import { errors } from '../../foundation/errors.ts'
-import type { ReadContext } from '../../storage/context.ts'
+import type { ReadContext } from '../../storage/transactions/context.ts'
 
 /** Returns the form in which usernames are compared, regardless of case. */
 export function foldUsername(username: string): string {

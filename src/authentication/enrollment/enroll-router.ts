@@ -7,8 +7,8 @@ import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, type EncodedCertificate } from '../../pki/certificates.ts'
 import { encodeCommonName, readCommonName } from '../../pki/names.ts'
 import { readSigningRequest } from '../../pki/requests.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find } from '../../storage/entities/entities.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 
 /** The PEM signing requests of a router. */
 export interface RouterRequests {

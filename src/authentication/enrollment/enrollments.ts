@@ -7,8 +7,8 @@ import { errors, invalidError } from '../../foundation/errors.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { Authority } from '../../pki/authority.ts'
 import type { Config } from '../../settings/config.ts'
-import type { Context, ReadContext, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
+import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import { signAuthorityJwt, signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>

@@ -2,8 +2,8 @@
 
 import { hasVisibleCharacter } from '../../definitions/schema/fields.ts'
 import { invalidError } from '../../foundation/errors.ts'
-import type { WriteContext } from '../../storage/context.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
+import type { WriteContext } from '../../storage/transactions/context.ts'
 
 /** What the symbols of a name format stand for. */
 export interface NameParts {

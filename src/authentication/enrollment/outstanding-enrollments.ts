@@ -2,9 +2,9 @@
 
 import { type EnrollmentMethod, enrollments } from '../../definitions/resources/enrollments.ts'
 import { errors } from '../../foundation/errors.ts'
-import type { WriteContext } from '../../storage/context.ts'
 import type { EntityStore } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
+import type { WriteContext } from '../../storage/transactions/context.ts'
 
 /** An enrollment of an identity or of a router. */
 export interface OutstandingEnrollment {

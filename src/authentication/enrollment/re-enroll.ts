@@ -2,8 +2,8 @@
 
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import type { Instant } from '../../foundation/clock.ts'
-import type { Context } from '../../storage/context.ts'
 import { type EntityStore, get } from '../../storage/entities/entities.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import type { Authenticator } from '../credentials/authenticator-behavior.ts'
 import { assertInFuture } from './enrollment-behavior.ts'
 import type { EnrollmentIssuer, NewEnrollment } from './enrollments.ts'

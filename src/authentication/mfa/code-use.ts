@@ -4,9 +4,9 @@
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { mfaEnrollments, type WrongCode } from '../../definitions/resources/mfa-enrollments.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
 import { get } from '../../storage/entities/entities.ts'
 import { sourceFromAddress } from '../../storage/sources.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { recordWrongCode } from '../sign-in/failed-sign-ins.ts'
 import type { MfaParts } from './mfa-records.ts'
 import {

@@ -4,8 +4,8 @@ import type { ComputedInput } from '../../definitions/resources/define.ts'
 import type { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import { EMPTY_OR_NULL } from '../../definitions/schema/json-forms.ts'
 import type { Behavior } from '../../storage/behavior.ts'
-import type { ReadContext } from '../../storage/context.ts'
 import { RawJson } from '../../storage/records/raw-json.ts'
+import type { ReadContext } from '../../storage/transactions/context.ts'
 import type { EncryptedMfa, MfaSecrets } from './mfa-secrets.ts'
 
 /** What the owner is shown: what is needed to verify an enrollment that is not verified, or the recovery codes. */

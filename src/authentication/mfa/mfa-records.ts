@@ -1,10 +1,10 @@
 // The MFA enrollment of an identity, as its API sessions see it.
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import { errors } from '../../foundation/errors.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
-import type { ApiSessions } from '../sessions/api-sessions.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import type { ApiSessions } from '../api-sessions/api-sessions.ts'
 import type { FailedSignInParts } from '../sign-in/failed-sign-ins.ts'
 import type { MfaEnrollment, MfaOwner, MfaSecrets } from './mfa-secrets.ts'
 

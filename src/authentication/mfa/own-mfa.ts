@@ -1,7 +1,7 @@
 // Operations of identities on their own verified second factor: pass, read and replace recovery codes, remove.
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import { errors } from '../../foundation/errors.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { endBootstrapTokens } from '../administrators/bootstrap-tokens.ts'
 import { type CodeUse, changeWithCode } from './code-use.ts'
 import { findMfa, type MfaParts, removeEnrollment, requireMfa } from './mfa-records.ts'

@@ -1,9 +1,9 @@
 // Which identities have a verified MFA enrollment, in memory, because access decisions and sign-in advice read it.
 import type { Kysely } from 'kysely'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
-import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { DerivedRows } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
 
 export class VerifiedMfa implements DerivedRows {
   readonly kind = 'derived rows'

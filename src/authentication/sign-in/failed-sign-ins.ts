@@ -5,12 +5,19 @@ import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { EventAggregator } from '../../foundation/event-aggregator.ts'
 import type { Log } from '../../foundation/log.ts'
-import { type AuditEvent, toChange } from '../../storage/changes.ts'
-import { ANONYMOUS, type Caller, type Context, type Origin, toActor, type WriteContext } from '../../storage/context.ts'
-import type { Contexts } from '../../storage/contexts.ts'
 import type { EntityStore } from '../../storage/entities/entities.ts'
 import { sourceFromContext } from '../../storage/sources.ts'
-import type { AuthPolicyCache } from '../auth-policies.ts'
+import { type AuditEvent, toChange } from '../../storage/transactions/changes.ts'
+import {
+  ANONYMOUS,
+  type Caller,
+  type Context,
+  type Origin,
+  toActor,
+  type WriteContext,
+} from '../../storage/transactions/context.ts'
+import type { Contexts } from '../../storage/transactions/contexts.ts'
+import type { AuthPolicies } from '../auth-policies.ts'
 import { isDisabled, lockOut } from '../disabling.ts'
 import type { AuthenticationError, Method, SignInRefusalReason } from './authentication-methods.ts'
 
@@ -37,7 +44,7 @@ interface RefusedSignIn {
 export interface FailedSignInParts {
   readonly contexts: Contexts
   readonly entities: EntityStore
-  readonly auth: { readonly policies: AuthPolicyCache; readonly failedSignIns: FailedSignInRecorder }
+  readonly auth: { readonly policies: AuthPolicies; readonly failedSignIns: FailedSignInRecorder }
 }
 
 /** The members of a sign-in that its audit record contains. */

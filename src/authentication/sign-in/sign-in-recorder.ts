@@ -5,9 +5,9 @@ import type { Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import { type Admission, EventAggregator } from '../../foundation/event-aggregator.ts'
 import { RateLimit } from '../../foundation/rate-limit.ts'
-import type { Context } from '../../storage/context.ts'
-import type { Contexts } from '../../storage/contexts.ts'
 import { sourceFromAddress } from '../../storage/sources.ts'
+import type { Context } from '../../storage/transactions/context.ts'
+import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { Method } from './authentication-methods.ts'
 
 /** A sign-in, as the audit records it; caller and origin are those of the identity. */

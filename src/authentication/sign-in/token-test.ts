@@ -2,10 +2,10 @@
 
 import type { Entity } from '../../definitions/resources/define.ts'
 import { identities } from '../../definitions/resources/identities.ts'
-import type { Context } from '../../storage/context.ts'
-import type { Contexts } from '../../storage/contexts.ts'
 import { find } from '../../storage/entities/entities.ts'
 import { TOKEN_CHECKS, type TokenCheck, TokenError, type VerifiedToken } from '../../storage/external-tokens.ts'
+import type { Context } from '../../storage/transactions/context.ts'
+import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { Auth } from '../auth.ts'
 import { isSignerAllowed } from '../auth-policies.ts'
 import { findByExternalId } from '../credentials/credentials.ts'

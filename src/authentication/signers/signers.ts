@@ -4,11 +4,11 @@ import type { Kysely } from 'kysely'
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
 import { computeFingerprint, readPublicKey } from '../../pki/certificates.ts'
-import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
 import { entityFromRow } from '../../storage/entities/rows.ts'
 import type { SignerRecord } from '../../storage/external-tokens.ts'
-import type { DerivedRows } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
 import { describeKey, type SigningKey, toSigningKey } from './signing-keys.ts'
 
 /** A signer with its keys by their ids. */

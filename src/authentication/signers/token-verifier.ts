@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import { type Clock, MAX_INSTANT, toIsoTime } from '../../foundation/clock.ts'
-import type { Contexts } from '../../storage/contexts.ts'
 import {
   describeRules,
   isStillValid,
@@ -11,6 +10,7 @@ import {
   TokenError,
   type VerifiedToken,
 } from '../../storage/external-tokens.ts'
+import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { KeyRefresher } from './key-refresher.ts'
 import type { Signer, Signers } from './signers.ts'
 import type { SigningKey } from './signing-keys.ts'

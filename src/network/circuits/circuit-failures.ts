@@ -1,6 +1,6 @@
 // Why circuits could not be created: counted by cause, and logged without letting one client fill the log.
 import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
-import { RequestRefusedError } from './request-refused.ts'
+import { RequestRefusedError } from '../client-requests/request-refused.ts'
 
 /** The causes, by the names that operators' tools know. */
 export type CircuitFailureCause =

@@ -3,12 +3,12 @@ import type { Kysely } from 'kysely'
 import type { TerminatorStrategy } from '../../definitions/resources/services.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
+import { RequestRefusedError } from '../client-requests/request-refused.ts'
+import { MAX_INSTANCE_ID_LENGTH, type SessionClient } from '../client-requests/session-client.ts'
+import { type RightParts, requireSessionRight } from '../client-requests/session-right.ts'
 import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
-import { type RightParts, requireSessionRight } from '../terminators/session-right.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
-import { RequestRefusedError } from './request-refused.ts'
-import type { SessionClient } from './session-client.ts'
 
 /** The dial of a client that is connected to a router. */
 export interface DialRequest extends SessionClient {
@@ -17,9 +17,6 @@ export interface DialRequest extends SessionClient {
   /** What the client tells the host. */
   readonly peerData: PeerData
 }
-
-/** How long the id of an instance may be by which clients address a terminator. */
-export const MAX_INSTANCE_ID_LENGTH = 4_096
 
 /** In peer data: the public key by which one end encrypts. */
 const PUBLIC_KEY = 1003

@@ -3,7 +3,7 @@
 import type { controllers } from '../../definitions/resources/controllers.ts'
 import type { ComputedInput } from '../../definitions/resources/define.ts'
 import type { Behavior } from '../../storage/behavior.ts'
-import type { ReadContext } from '../../storage/context.ts'
+import type { ReadContext } from '../../storage/transactions/context.ts'
 import type { ControllerMembership } from './membership.ts'
 
 export class ControllerBehavior implements Behavior<typeof controllers> {

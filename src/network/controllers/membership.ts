@@ -4,9 +4,9 @@ import { type ApiAddresses, controllers } from '../../definitions/resources/cont
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../../pki/certificates.ts'
 import { type Config, getAdvertisedAddress, getControlAddress, splitAddress } from '../../settings/config.ts'
-import type { Context } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 
 export class ControllerMembership {
   readonly #entities: EntityStore

@@ -4,7 +4,7 @@ import { type controllerSettings, GLOBAL_SETTINGS } from '../../definitions/reso
 import type { Entity } from '../../definitions/resources/define.ts'
 import { errors, invalidError } from '../../foundation/errors.ts'
 import type { Behavior } from '../../storage/behavior.ts'
-import type { WriteContext } from '../../storage/context.ts'
+import type { WriteContext } from '../../storage/transactions/context.ts'
 
 type ControllerSetting = Entity<typeof controllerSettings>
 

@@ -1,8 +1,8 @@
 // The costs of paths at each router, as its record says.
 import type { Kysely } from 'kysely'
-import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { DerivedRows } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
 import type { Links } from './links.ts'
 import type { Paths } from './paths.ts'
 import type { RouterCost } from './router-graph.ts'

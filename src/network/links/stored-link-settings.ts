@@ -4,11 +4,11 @@
 // starts again. Links and their latencies are in memory only, and routers report them again after a restart.
 import type { Kysely } from 'kysely'
 import { linkSettings } from '../../definitions/resources/link-settings.ts'
-import type { Commit } from '../../storage/changes.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
-import type { DerivedRows } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
 import { DEFAULT_LINK_SETTINGS, type LinkEnds, type LinkSettings, toLinkKey } from './link.ts'
 
 type SettingsListener = (ends: LinkEnds, settings: LinkSettings) => void

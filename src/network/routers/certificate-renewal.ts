@@ -9,8 +9,8 @@ import { routers } from '../../definitions/resources/routers.ts'
 import { ControllerError } from '../../foundation/errors.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import type { Context } from '../../storage/context.ts'
 import { type EntityStore, find } from '../../storage/entities/entities.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 import type { ConnectedRouter } from './connected-routers.ts'
 
 /** The reasons that routers know. */

@@ -1,6 +1,6 @@
 // Tells routers of each other: by it they learn which routers to dial links to, and where.
-import type { Commit } from '../../storage/changes.ts'
-import type { SideEffect } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from './connected-routers.ts'
 import type { PeerChange } from './router-connection.ts'
 

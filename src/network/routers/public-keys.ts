@@ -7,8 +7,8 @@ import type { ClientTrustStore } from '../../authentication/sign-in/client-trust
 import { cas } from '../../definitions/resources/cas.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import type { Commit } from '../../storage/changes.ts'
-import type { SideEffect } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
 import type { PublicKey, PublicKeyAnnouncement } from './router-connection.ts'
 

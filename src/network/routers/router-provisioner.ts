@@ -8,8 +8,8 @@ import { identities } from '../../definitions/resources/identities.ts'
 import { type RouterInterface, routers, type VersionInfo } from '../../definitions/resources/routers.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { Config } from '../../settings/config.ts'
-import type { Context, WriteContext } from '../../storage/context.ts'
 import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 
 /** The members of an edge router that decide about its identity. */
 interface Tunneler {

@@ -9,9 +9,9 @@ import { sessions } from '../../definitions/resources/sessions.ts'
 import { terminators } from '../../definitions/resources/terminators.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { SetMap } from '../../policy/set-map.ts'
-import type { Commit } from '../../storage/changes.ts'
 import type { Database } from '../../storage/database.ts'
-import type { DerivedRows } from '../../storage/projection.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
 import type { PeerData } from '../routers/router-connection.ts'
 
 export type Precedence = Entity<typeof terminators>['precedence']

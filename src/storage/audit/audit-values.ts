@@ -2,7 +2,7 @@
 // values.
 import { createHash } from 'node:crypto'
 import type { Values } from '../../definitions/model/audit-mask.ts'
-import type { AnyChange } from '../changes.ts'
+import type { AnyChange } from '../transactions/changes.ts'
 
 /** JSON texts; null if there is no record on that side. */
 export interface AuditValues {

@@ -4,9 +4,9 @@ import { type Mention, type ReferenceField, readReference, toSetTableName } from
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import type { AnyField } from '../../definitions/schema/fields.ts'
-import type { ReadContext } from '../context.ts'
 import { type SqlText, sqlText } from '../lists/sql-text.ts'
 import { getSqlDialect } from '../sql-dialect.ts'
+import type { ReadContext } from '../transactions/context.ts'
 import { isOneOf, untyped } from '../untyped.ts'
 import { selectRows, withParent } from './subtypes.ts'
 

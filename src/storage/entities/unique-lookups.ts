@@ -4,9 +4,9 @@
 import type { CompiledQuery } from 'kysely'
 import type { FilterSource, FilterSymbol } from '../../definitions/model/filter-symbols.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
-import type { Context } from '../context.ts'
 import type { ListPlan } from '../lists/list-plan.ts'
 import { type PreparedStatement, prepareStatement } from '../prepared-queries.ts'
+import type { Context } from '../transactions/context.ts'
 import { selectRows } from './subtypes.ts'
 
 /** An equality of a symbol, whose values are unique, with one of them. */

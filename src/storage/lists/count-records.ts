@@ -2,9 +2,9 @@
 import { sql } from 'kysely'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import { resources } from '../../definitions/resources/index.ts'
-import type { Context } from '../context.ts'
 import { selectRows } from '../entities/subtypes.ts'
 import type { Store } from '../store.ts'
+import type { Context } from '../transactions/context.ts'
 
 /** The number of records of a resource; cached until a commit changes it. */
 export async function countRecords(store: Store, { db }: Context, plural: string): Promise<number> {

@@ -5,7 +5,7 @@ import type { ComputedMember, RecordPlan, Reference, ReferencesById } from '../.
 import type { AnyResource, AnyRow, ComputedInput } from '../../definitions/resources/define.ts'
 import { encodeForms, type FormDifference } from '../../definitions/schema/json-forms.ts'
 import type { Behaviors } from '../behavior.ts'
-import type { ReadContext } from '../context.ts'
+import type { ReadContext } from '../transactions/context.ts'
 import { toJsonText } from './raw-json.ts'
 import { findReferences, renderReferenceMembers } from './references.ts'
 

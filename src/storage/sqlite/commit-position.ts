@@ -2,7 +2,7 @@
 //
 // A restore raises its position to the greatest one known and the milliseconds of the clock, and its time alike.
 import type { Instant } from '../../foundation/clock.ts'
-import type { Commit } from '../changes.ts'
+import type { Commit } from '../transactions/changes.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 
 /** The position and the time of the last commit. */

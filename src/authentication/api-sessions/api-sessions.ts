@@ -1,0 +1,493 @@
+// API sessions: every live session in memory, and the table that outlives the process.
+import type { Kysely } from 'kysely'
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
+import { sessions as serviceSessions } from '../../definitions/resources/sessions.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
+import { notFoundError } from '../../foundation/errors.ts'
+import { newId } from '../../foundation/ids.ts'
+import type { Database } from '../../storage/database.ts'
+import { type EntityStore, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
+import type { Change, Commit, SessionIdentity } from '../../storage/transactions/changes.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import type { DerivedRows } from '../../storage/transactions/projection.ts'
+import { isOneOf } from '../../storage/untyped.ts'
+import type { Method } from '../sign-in/authentication-methods.ts'
+import { type ApiSessionTokens, hashToken } from './api-session-tokens.ts'
+import {
+  type ApiSessionIdentity,
+  internConfigTypes,
+  type LiveApiSession,
+  LiveApiSessions,
+} from './live-api-sessions.ts'
+import { SessionActivity } from './session-activity.ts'
+import { isAmong, listRevoked, type RevokedSessions, toSessionBasis } from './session-basis.ts'
+import { isSameIdentity, queryRevocations, readSessions, toTotpProgress } from './session-rows.ts'
+import { SessionTotp } from './session-totp.ts'
+
+/** The result of a sign-in. */
+export interface NewApiSession {
+  /** The identity, as read in the transaction that stores the session. */
+  readonly identity: ApiSessionIdentity
+  readonly authenticatorId: string
+  /** The authority of the certificate that it began with, if an operator brought that authority. */
+  readonly caId?: string | null
+  /** SHA-1 of that certificate. */
+  readonly certFingerprint?: string | null
+  /** The external id that named the identity. */
+  readonly externalId?: string | null
+  /** SHA-256 of the key of the token that it began by. */
+  readonly signerKey?: string | null
+  readonly ipAddress: string
+  /** Ids of config types, or `all` alone. */
+  readonly configTypes: readonly string[]
+  readonly owesTotp?: boolean
+  readonly isCertExtendable?: boolean
+  readonly improperClientCertChain?: boolean
+}
+
+/** Selects the sessions of an identity except one, or those that began with an authenticator: few enough for one transaction. */
+export type ApiSessionSelection =
+  | { readonly identityId: string; readonly except?: string | undefined }
+  | { readonly authenticatorId: string }
+
+/** How a new session is stored. */
+export interface ApiSessionStart {
+  readonly id?: string
+  readonly audit?: 'event' | 'none'
+  /** How the identity signed in. */
+  readonly method?: Method
+}
+
+const countSessions = prepareQuery<[identityId: string], { n: number }>((db, identityId) =>
+  db
+    .selectFrom('api_sessions')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('identityId', '=', identityId),
+)
+
+type SessionTimes = Pick<LiveApiSession, 'lastActivityAt' | 'authenticatedAt'>
+
+// More than the transactions that can commit together: their sessions are not in memory yet.
+const MAX_UNCOMMITTED = 100
+
+// How many sessions one transaction deletes, so that no request waits long for it.
+const BATCH = 100
+// How many service sessions one transaction deletes, if they may end in several transactions.
+const MAX_SERVICE_SESSIONS = 400
+
+/** The parts that store sessions, and their limits. */
+interface ApiSessionsParts {
+  readonly entities: EntityStore
+  readonly tokens: ApiSessionTokens
+  readonly clock: Clock
+  /** How long a session stays alive without being used, in milliseconds. */
+  readonly timeout: number
+  /** The greatest age of a session that began by a certificate, and of any other one, in milliseconds; undefined if there is none. */
+  readonly maxAge: { readonly devices: number | undefined; readonly people: number | undefined }
+  readonly maxPerIdentity: number
+}
+
+export class ApiSessions implements DerivedRows {
+  readonly kind = 'derived rows'
+  readonly name = 'API sessions'
+  /** The second factor of sessions. */
+  readonly totp: SessionTotp
+  readonly #entities: EntityStore
+  readonly #tokens: ApiSessionTokens
+  readonly #clock: Clock
+  readonly #timeout: number
+  readonly #maxAge: ApiSessionsParts['maxAge']
+  readonly #maxPerIdentity: number
+  #live = new LiveApiSessions()
+  readonly #activity = new SessionActivity()
+
+  constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: ApiSessionsParts) {
+    this.totp = new SessionTotp(entities)
+    this.#entities = entities
+    this.#tokens = tokens
+    this.#clock = clock
+    this.#timeout = timeout
+    this.#maxAge = maxAge
+    this.#maxPerIdentity = maxPerIdentity
+  }
+
+  get size(): number {
+    return this.#live.size
+  }
+
+  /** Takes up every session that was used within the timeout. Memory knows of later uses than the rows do. */
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    const now = this.#clock.now()
+    const live = new LiveApiSessions()
+    const used = new Set<LiveApiSession>()
+    const isInMemory = this.#live.size > 0
+    const revocations = await queryRevocations(db)
+    for await (const page of readSessions(db, isInMemory ? 0 : now - this.#timeout)) {
+      for (const { n, session } of page) {
+        const currentSession = this.#live.get(session.id)
+        // If the clock was set back since, a session of an earlier process was used later than now.
+        const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
+        if (lastActivityAt + this.#timeout <= now) continue
+        const { basis, identity } = session
+        const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
+        const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)
+        const added = live.add({ ...session, lastActivityAt, authenticatedAt }, isRevoked)
+        if (!isRevoked && lastActivityAt !== session.lastActivityAt) used.add(added)
+      }
+    }
+    this.#live = live
+    this.#activity.replace(used)
+  }
+
+  /** Compares the sessions, and what memory holds of their identities, with the rows. */
+  async findDifferences(db: Kysely<Database>): Promise<string[]> {
+    const rows = new Map<string, LiveApiSession>()
+    for await (const page of readSessions(db, 0)) for (const { session } of page) rows.set(session.id, session)
+    const differences: string[] = []
+    for (const { id, identity, tokenHash } of this.#live.all()) {
+      const row = rows.get(id)
+      if (!row) differences.push(`only memory holds the API session ${id}`)
+      else if (row.tokenHash !== tokenHash || !isSameIdentity(row.identity, identity))
+        differences.push(`the API session ${id} has other rights or another token than its row`)
+    }
+    return differences
+  }
+
+  /** When a session ends if it is not used any more. */
+  getEnd({ lastActivityAt, authenticatedAt }: SessionTimes, method: Method | null): Instant {
+    return Math.min(lastActivityAt + this.#timeout, authenticatedAt + this.#getMaxAge(method))
+  }
+
+  #getMaxAge(method: Method | null): number {
+    // The session of a router has none.
+    if (method === null) return Number.POSITIVE_INFINITY
+    return (method === 'cert' ? this.#maxAge.devices : this.#maxAge.people) ?? Number.POSITIVE_INFINITY
+  }
+
+  /** The idle timeout of a session, in milliseconds. */
+  get timeout(): number {
+    return this.#timeout
+  }
+
+  /** The token of the API session, or service session, with this id. */
+  deriveToken(id: string): string {
+    return this.#tokens.derive(id)
+  }
+
+  /** Returns the live session of a token, and records the activity. */
+  use(token: string, now: Instant): LiveApiSession | undefined {
+    const session = this.#live.findByTokenHash(hashToken(token))
+    if (!session || this.#hasEnded(session, now)) return undefined
+    session.lastActivityAt = now
+    this.#activity.add(session)
+    return session
+  }
+
+  /** Shifts the times of all sessions after the wall clock was set. The next flush updates their rows. */
+  followClock(milliseconds: number): void {
+    for (const session of this.#live.all()) this.#activity.shift(session, milliseconds)
+  }
+
+  /** Whether an identity has any session. */
+  isSignedIn(identityId: string): boolean {
+    return this.#live.hasIdentity(identityId)
+  }
+
+  /** The ids of all sessions. */
+  listIds(): string[] {
+    return Array.from(this.#live.all(), ({ id }) => id)
+  }
+
+  /** Returns a session, unless it has ended by now: its row is deleted up to some seconds later. */
+  get(apiSessionId: string): LiveApiSession | undefined {
+    const session = this.#live.get(apiSessionId)
+    return session && this.#hasEnded(session, this.#clock.now()) ? undefined : session
+  }
+
+  #hasEnded(session: LiveApiSession, now: Instant): boolean {
+    return this.getEnd(session, session.basis.method) <= now
+  }
+
+  /** The live sessions of an identity. */
+  listOfIdentity(identityId: string): readonly LiveApiSession[] {
+    return this.#live.listOfIdentity(identityId)
+  }
+
+  // ---- inside transactions --------------------------------------------------------------------------------------------
+
+  /**
+   * Stores a new session. If its identity has too many sessions, one ends: that was revoked already, owes TOTP, or was least
+   * recently used.
+   */
+  async insert(
+    tx: WriteContext,
+    { identity, ...signIn }: NewApiSession,
+    { id = newId(), audit = 'event', method }: ApiSessionStart = {},
+  ): Promise<Entity<typeof apiSessions>> {
+    const draft = newEntity(tx, apiSessions, {
+      owesTotp: false,
+      isCertExtendable: false,
+      improperClientCertChain: false,
+      externalId: null,
+      signerKey: null,
+      ...signIn,
+      method: method ?? null,
+      authenticatedAt: tx.clock.now(),
+      id,
+      identityId: identity.id,
+      configTypes: [...signIn.configTypes],
+      tokenHash: hashToken(this.#tokens.derive(id)),
+      isMfaComplete: false,
+      mfaPassedAt: null,
+      wokenAt: null,
+      unlockedAt: null,
+      wrongCodeCount: 0,
+      lastActivityAt: tx.clock.now(),
+    })
+    const details = { identity: pickSessionIdentity(identity), ...(method === undefined ? {} : { method }) }
+    const session = (await this.#entities.insert(tx, apiSessions, draft, { audit, ...details })) as Entity<
+      typeof apiSessions
+    >
+    await this.#endSurplus(tx, session)
+    return session
+  }
+
+  async #endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
+    // Expired sessions are rows until they are swept, and are not in memory: they do not count.
+    if (this.#live.listOfIdentity(identityId).length + MAX_UNCOMMITTED < this.#maxPerIdentity) return
+    const [countRow] = await countSessions(tx.db, identityId)
+    const surplus = (countRow?.n ?? 0) - this.#maxPerIdentity
+    if (surplus <= 0) return
+    const rows = await tx.db
+      .selectFrom('api_sessions')
+      .select(['id', 'lastActivityAt', 'owesTotp', 'isMfaComplete'])
+      .where('identityId', '=', identityId)
+      .where('id', '!=', newest)
+      .execute()
+    const uses = rows.map(({ id, lastActivityAt, owesTotp, isMfaComplete }) => ({
+      id,
+      rank: this.#rankForEnd(id, owesTotp === 1 && isMfaComplete === 0),
+      // The activity in memory is newer than that in the table.
+      at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
+    }))
+    const leastRecentlyUsed = uses
+      .sort((a, b) => a.rank - b.rank || a.at - b.at || (a.id < b.id ? -1 : 1))
+      .slice(0, Math.min(surplus, BATCH))
+    const surplusIds = leastRecentlyUsed.map(({ id }) => id)
+    await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
+  }
+
+  /** Of the sessions of an identity that has too many, those with the lowest rank end first. */
+  #rankForEnd(id: string, isPartial: boolean): number {
+    if (this.#live.isRevoked(id)) return 0
+    // A client that knows the password alone must not end those of the owner.
+    return isPartial ? 1 : 2
+  }
+
+  /** Revokes the selected sessions. Returns how many. */
+  async revokeAll(tx: WriteContext, of: ApiSessionSelection): Promise<number> {
+    const all = tx.db.selectFrom('api_sessions').select('id')
+    const rows = await ('identityId' in of
+      ? all.where('identityId', '=', of.identityId).where('id', '!=', of.except ?? '')
+      : all.where('authenticatorId', '=', of.authenticatorId)
+    ).execute()
+    return this.#entities.removeAllIn(
+      tx,
+      apiSessions,
+      rows.map(({ id }) => id),
+    )
+  }
+
+  /** Revokes sessions by their ids: few enough for one transaction. */
+  async revoke(tx: WriteContext, ids: readonly string[]): Promise<void> {
+    await this.#entities.removeAllIn(tx, apiSessions, ids)
+  }
+
+  /**
+   * Revokes any number of sessions, which memory drops when it follows the change that revokes them. Deletes the first rows, unless
+   * too many service sessions depend on them, and stores which ones are left, so that they stay revoked if the process ends;
+   * `deleteRevoked` deletes them.
+   */
+  async revokeMany(tx: WriteContext, sessions: RevokedSessions): Promise<void> {
+    // By number, because ids are times: one that was made before the clock was set back seems to be of a later session.
+    const newest = tx.db.selectFrom('api_sessions').select('n').orderBy('n', 'desc').limit(1)
+    const { n } = (await newest.executeTakeFirst()) ?? { n: 0 }
+    const revocation = { id: newId(), sessions: JSON.stringify(sessions), newest: n }
+    await tx.db.insertInto('api_session_revocations').values(revocation).execute()
+    const firstIds = this.#live.listAmong(sessions, listMoved(tx.uncommitted.all), BATCH)
+    if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
+  }
+
+  /** Whether a session was revoked whose row is not deleted yet. */
+  isRevoked(id: string): boolean {
+    return this.#live.isRevoked(id)
+  }
+
+  /** Deletes the rows of revoked sessions in steps, between which others write. Returns how many. */
+  async deleteRevoked(context: Context): Promise<number> {
+    const revocations = await queryRevocations(context.db)
+    let count = 0
+    for (;;) {
+      const ids = this.#live.listRevoked(BATCH)
+      if (ids.length === 0) break
+      count += await this.#endSome(context, ids, 'event')
+      // Rows that are gone otherwise announce nothing.
+      for (const id of ids) this.#remove(id)
+    }
+    if (revocations.length > 0) {
+      const ids = revocations.map(({ id }) => id)
+      await context.write(async (tx) => {
+        await tx.db
+          .deleteFrom('api_session_revocations')
+          .where(isOneOf(tx.db, 'id', ids))
+          .execute()
+      })
+    }
+    return count
+  }
+
+  /** Ends one session. @throws NOT_FOUND if there is no such session */
+  async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
+    if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
+  }
+
+  /** Ends every session. Returns how many. */
+  async endAll(context: Context): Promise<number> {
+    let count = 0
+    for (;;) {
+      const rows = await context.db.selectFrom('api_sessions').select('id').limit(BATCH).execute()
+      if (rows.length === 0) return count
+      const ids = rows.map(({ id }) => id)
+      count += await this.#endSome(context, ids, 'event')
+    }
+  }
+
+  /**
+   * Ends sessions and their service sessions. Returns how many API sessions existed. The service sessions are deleted first,
+   * in batches, because they are useless once their API session ends.
+   */
+  async #endSome(context: Context, ids: readonly string[], audit: AuditDetail): Promise<number> {
+    if (ids.length === 0) return 0
+    for (;;) {
+      const serviceSessionRows = await findServiceSessions(context.db, ids)
+      if (serviceSessionRows.length < MAX_SERVICE_SESSIONS) break
+      const serviceSessionIds = serviceSessionRows.map(({ id }) => id)
+      await context.write((tx) => this.#entities.removeAllIn(tx, serviceSessions, serviceSessionIds))
+    }
+    return context.write((tx) => this.#entities.removeAllIn(tx, apiSessions, ids, audit))
+  }
+
+  // ---- background -----------------------------------------------------------------------------------------------------
+
+  /** Writes the last activity of the sessions that were used since the last flush. */
+  flush(context: Context): Promise<void> {
+    return this.#activity.flush(context)
+  }
+
+  /** Deletes expired sessions. Returns how many. */
+  async sweep(context: Context): Promise<number> {
+    let count = await this.#endAged(context)
+    for (;;) {
+      const batch = await this.#sweepBatch(context)
+      count += batch.count
+      if (batch.isLast) return count
+    }
+  }
+
+  /** Deletes the sessions that have reached their greatest age. */
+  async #endAged(context: Context): Promise<number> {
+    const now = context.clock.now()
+    const agedIds: string[] = []
+    for (const { id, basis, authenticatedAt } of this.#live.all())
+      if (authenticatedAt + this.#getMaxAge(basis.method) <= now) agedIds.push(id)
+    let count = 0
+    for (let at = 0; at < agedIds.length; at += BATCH)
+      count += await this.#endSome(context, agedIds.slice(at, at + BATCH), 'none')
+    return count
+  }
+
+  async #sweepBatch(context: Context): Promise<{ count: number; isLast: boolean }> {
+    const cutoff = context.clock.now() - this.#timeout
+    const rows = await context.db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where('lastActivityAt', '<=', cutoff)
+      .orderBy('lastActivityAt')
+      .limit(BATCH)
+      .execute()
+    const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > cutoff
+    // A session that is expired only in the table would fill the next batch again.
+    const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
+    if (active.length > 0) await this.#activity.write(context, active)
+    const idle = rows.filter(({ id }) => !isAlive(id))
+    const count = await this.#endSome(
+      context,
+      idle.map(({ id }) => id),
+      'none',
+    )
+    return { count: count, isLast: rows.length < BATCH }
+  }
+
+  /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
+  apply({ changes }: Commit): void {
+    for (const change of changes) {
+      const { resource, operation, id, at, after, identity } = change
+      for (const sessions of listRevoked(change)) this.#live.revoke(sessions)
+      if (resource === 'identities' && after) this.#live.update(after)
+      if (resource !== apiSessions.plural) continue
+      if (operation === 'create' && after && identity) this.#addCreated(after, identity)
+      if (operation === 'update') {
+        if (after) this.#live.updateTotp(id, toTotpProgress(after))
+        // Only its last activity was written.
+        else this.#live.noteActivity(id, at)
+      }
+      if (operation === 'delete') this.#remove(id)
+    }
+  }
+
+  #addCreated(entity: Entity<typeof apiSessions>, identity: ApiSessionIdentity): void {
+    const { id, createdAt, configTypes, lastActivityAt, authenticatedAt } = entity
+    this.#live.add({
+      id,
+      tokenHash: entity.tokenHash,
+      identity,
+      createdAt,
+      authenticatedAt,
+      configTypes: internConfigTypes(configTypes),
+      basis: toSessionBasis(entity),
+      ...toTotpProgress(entity),
+      lastActivityAt,
+    })
+  }
+
+  #remove(id: string): void {
+    this.#tokens.evict(id)
+    const session = this.#live.remove(id)
+    if (session) this.#activity.remove(session)
+  }
+}
+
+/** Identity → its auth policy, of the identities that changes concern. */
+function listMoved(changes: readonly Change[]): Map<string, string> {
+  const policyIds = new Map<string, string>()
+  for (const { resource, id, after } of changes)
+    if (resource === 'identities' && after) policyIds.set(id, after.authPolicyId)
+  return policyIds
+}
+
+function pickSessionIdentity(identity: ApiSessionIdentity): SessionIdentity {
+  const { id, name, isAdmin, authPolicyId, roleAttributes, externalId } = identity
+  return { id, name, isAdmin, authPolicyId, roleAttributes: [...roleAttributes], externalId }
+}
+
+/** Returns the first service sessions of API sessions, as many as one transaction deletes. */
+function findServiceSessions(db: Kysely<Database>, apiSessionIds: readonly string[]): Promise<{ id: string }[]> {
+  return db
+    .selectFrom('sessions')
+    .select('id')
+    .where(isOneOf(db, 'apiSessionId', apiSessionIds))
+    .limit(MAX_SERVICE_SESSIONS)
+    .execute()
+}

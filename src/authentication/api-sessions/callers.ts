@@ -1,0 +1,39 @@
+// The caller behind an API session.
+import type { Instant } from '../../foundation/clock.ts'
+import type { VerifiedToken } from '../../storage/external-tokens.ts'
+import { ANONYMOUS, type Caller } from '../../storage/transactions/context.ts'
+import type { AuthPolicies } from '../auth-policies.ts'
+import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
+import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { LiveApiSession } from './live-api-sessions.ts'
+
+/** The projections that determine the caller of a session. */
+interface AuthState {
+  readonly policies: AuthPolicies
+  readonly signers: Pick<ExternalSigners, 'directory'>
+}
+
+/**
+ * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
+ * whether the session still owes a second factor.
+ * @param externalTokens the verified tokens of the request
+ */
+export function callerFromApiSession(
+  { policies, signers }: AuthState,
+  session: LiveApiSession | undefined,
+  externalTokens: readonly VerifiedToken[],
+  now: Instant,
+): Caller {
+  if (!session) return ANONYMOUS
+  const { identity } = session
+  const provenSigners = findProvenSigners(externalTokens, identity, signers.directory, now)
+  const caller: Caller = {
+    kind: 'identity',
+    identityId: identity.id,
+    identityName: identity.name,
+    isAdmin: identity.isAdmin,
+    apiSessionId: session.id,
+    isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
+  }
+  return externalTokens.length > 0 ? { ...caller, externalTokens } : caller
+}

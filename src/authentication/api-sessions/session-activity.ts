@@ -1,0 +1,88 @@
+// When sessions were last used, and by how much their times were shifted: in memory, and written from time to time.
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import { type LiveApiSession, MFA_TIMES } from './live-api-sessions.ts'
+
+/** The times of a session that shift when the clock is set. */
+const SHIFTED_TIMES = [...MFA_TIMES, 'authenticatedAt'] as const
+
+// How many sessions one transaction writes, so that no request waits long for it.
+const BATCH = 250
+
+export class SessionActivity {
+  /** Sessions whose last activity is not written yet. */
+  #unwritten = new Set<LiveApiSession>()
+  /** By how much the times of sessions were shifted since their rows were written, in milliseconds. */
+  readonly #unwrittenShifts = new Map<LiveApiSession, number>()
+
+  /** Notes that a session was used. */
+  add(session: LiveApiSession): void {
+    this.#unwritten.add(session)
+  }
+
+  /** Shifts the times of a session. */
+  shift(session: LiveApiSession, milliseconds: number): void {
+    session.lastActivityAt += milliseconds
+    session.authenticatedAt += milliseconds
+    for (const time of MFA_TIMES) {
+      const before = session[time]
+      if (before !== null) session[time] = before + milliseconds
+    }
+    this.#unwritten.add(session)
+    this.#unwrittenShifts.set(session, (this.#unwrittenShifts.get(session) ?? 0) + milliseconds)
+  }
+
+  remove(session: LiveApiSession): void {
+    this.#unwritten.delete(session)
+    this.#unwrittenShifts.delete(session)
+  }
+
+  /** Replaces the sessions whose last activity is to be written. */
+  replace(sessions: Set<LiveApiSession>): void {
+    this.#unwritten = sessions
+  }
+
+  /** Writes what was noted since the last flush. */
+  async flush(context: Context): Promise<void> {
+    const sessions = [...this.#unwritten]
+    for (let at = 0; at < sessions.length; at += BATCH) await this.write(context, sessions.slice(at, at + BATCH))
+  }
+
+  /** Writes the times of some sessions. */
+  async write(context: Context, sessions: readonly LiveApiSession[]): Promise<void> {
+    const activities = sessions.map((session) => ({
+      session,
+      at: session.lastActivityAt,
+      shift: this.#unwrittenShifts.get(session),
+    }))
+    await context.write(async (tx) => {
+      for (const { session, at, shift } of activities) {
+        await tx.db
+          .updateTable('api_sessions')
+          .set({ lastActivityAt: at, updatedAt: at })
+          .where('id', '=', session.id)
+          .execute()
+        if (shift !== undefined) await writeShiftedTimes(tx, session, shift)
+        tx.record({ operation: 'update', audit: 'none', resource: apiSessions.plural, id: session.id, at })
+      }
+    })
+    for (const { session, at, shift } of activities) {
+      if (session.lastActivityAt === at) this.#unwritten.delete(session)
+      if (this.#unwrittenShifts.get(session) === shift) this.#unwrittenShifts.delete(session)
+    }
+  }
+}
+
+/** Writes the times of a session that were shifted, unless a row has a newer one. */
+async function writeShiftedTimes(tx: WriteContext, session: LiveApiSession, shift: number): Promise<void> {
+  for (const time of SHIFTED_TIMES) {
+    const shifted = session[time]
+    if (shifted === null) continue
+    await tx.db
+      .updateTable('api_sessions')
+      .set(time, shifted)
+      .where('id', '=', session.id)
+      .where(time, '=', shifted - shift)
+      .execute()
+  }
+}

@@ -1,0 +1,85 @@
+// Decides a router's request for a client: by the session whose token it carries, and what that session may do now.
+import type { Kysely } from 'kysely'
+import type { Access } from '../../access/access.ts'
+import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
+import type { AuthPolicies } from '../../authentication/auth-policies.ts'
+import { findOutstandingFactors } from '../../authentication/sign-in/second-factors.ts'
+import type { Instant } from '../../foundation/clock.ts'
+import type { PolicyType } from '../../policy/policy-index.ts'
+import type { RoleBearer } from '../../policy/role-selector.ts'
+import type { Database } from '../../storage/database.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
+import { RequestRefusedError } from './request-refused.ts'
+import { requireOwnApiSession, type SessionClient } from './session-client.ts'
+
+/** A session that may do what it is used for. */
+export interface SessionRight {
+  readonly sessionId: string
+  readonly apiSessionId: string
+  readonly identity: RoleBearer
+  readonly serviceId: string
+}
+
+/** The client that uses a session, and the purpose. */
+export interface SessionUse extends SessionClient {
+  readonly type: PolicyType
+}
+
+/** The parts that decide on a request. */
+export interface RightParts {
+  readonly access: Access
+  readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
+  readonly policies: Pick<AuthPolicies, 'get'>
+}
+
+interface SessionRow {
+  readonly id: string
+  readonly createdAt: Instant
+  readonly apiSessionId: string
+  readonly serviceId: string
+  readonly type: PolicyType
+  readonly identityId: string
+  readonly roleAttributes: string
+}
+
+const findSessionByToken = prepareQuery<[token: string], SessionRow>((db, token) =>
+  db
+    .selectFrom('sessions as session')
+    .innerJoin('identities as identity', 'identity.id', 'session.identityId')
+    .select(['session.id', 'session.createdAt', 'session.apiSessionId', 'session.serviceId', 'session.type'])
+    .select(['session.identityId', 'identity.roleAttributes'])
+    .where('session.token', '=', token),
+)
+
+/**
+ * Decides whether a client may use a session so, by the present policies and posture. A session whose right was revoked does not
+ * exist any more, also inside the transaction of another change.
+ * @throws RequestRefusedError
+ */
+export async function requireSessionRight(
+  { access, apiSessions, policies }: RightParts,
+  db: Kysely<Database>,
+  use: SessionUse,
+): Promise<SessionRight> {
+  const { token, type, routerId } = use
+  const [session] = await findSessionByToken(db, token)
+  if (!session) throw new RequestRefusedError('unknown-session', 'the session does not exist')
+  const { id: sessionId, apiSessionId, serviceId } = session
+  const apiSession = apiSessions.get(apiSessionId)
+  if (!apiSession) throw new RequestRefusedError('unknown-api-session', 'the API session of the session does not exist')
+  await requireOwnApiSession(db, apiSessions, use, session)
+  if (findOutstandingFactors(apiSession, policies.get(apiSession.identity.authPolicyId), []).totp)
+    throw new RequestRefusedError('unknown-api-session', 'the API session owes a second factor')
+  if (session.type !== type)
+    throw new RequestRefusedError('wrong-session-type', `the session has the type ${session.type}, not ${type}`)
+  const identity = { id: session.identityId, attributes: JSON.parse(session.roleAttributes) as string[] }
+  const decision = access.decide({ identity, serviceId, type, apiSessionId })
+  // As if it did not exist: its client then asks for another one, and is told why there is none.
+  if (!decision.isAllowed) throw new RequestRefusedError('unknown-session', 'the session has lost its right')
+  if (!access.isCommonRouter(identity, serviceId, routerId))
+    throw new RequestRefusedError(
+      'router-not-permitted',
+      'policies do not open this router to the client and the service',
+    )
+  return { sessionId, apiSessionId, identity, serviceId }
+}

@@ -1,0 +1,131 @@
+// Commits and the changes in them, as plain JSON: the source of the audit, of every event, and of what memory follows.
+//
+// A commit holds everything that memory follows: records before and after, the identity of an API session that begins, its
+// last activity, what machines reported. Following it therefore needs nothing of the process that made it; the tests pass
+// each commit through JSON first.
+
+import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
+import type { resources } from '../../definitions/resources/index.ts'
+import type { Instant } from '../../foundation/clock.ts'
+import type { StoredMachineState } from '../../policy/posture/machine-state.ts'
+
+/** The effects of one commit. It is plain JSON, so that a process which did not make the commit can follow it too. */
+export interface Commit {
+  /** Rises with each commit, and never falls: a restored database continues after every position that was ever used. */
+  readonly position: number
+  /**
+   * When it was made, as its writer's clock says, but later than every commit before: it orders commits as their positions do, also
+   * if the clock was set back, and after a restore.
+   */
+  readonly at: Instant
+  /** In the order in which the transactions made them. */
+  readonly changes: readonly Change[]
+  /** The tables that statements of the commit wrote to. */
+  readonly tables: readonly string[]
+}
+
+type Registered = (typeof resources)[number]
+/** The plural name of a registered resource. */
+export type ResourceName = Registered['plural']
+
+type ResourceNamed<Name extends ResourceName> = Extract<Registered, { readonly plural: Name }>
+
+/** The members of the records of a resource that has variants. */
+type VariantMembers = { readonly typeId: string; readonly details: Readonly<Record<string, unknown>> }
+
+/** A record of that resource, as the code sees it. */
+export type RecordOf<Name extends ResourceName> = Name extends 'posture-checks'
+  ? Entity<ResourceNamed<Name>> & VariantMembers
+  : Entity<ResourceNamed<Name>>
+
+/** What a resource's record was, and is. */
+export interface ChangeOf<Name extends ResourceName> {
+  readonly resource: Name
+  readonly id: string
+  /** The record before; absent for a create, and if no listener needs it. */
+  readonly before?: RecordOf<Name> | undefined
+  /** The record after; absent for a delete. */
+  readonly after?: RecordOf<Name> | undefined
+}
+
+/** What changes without being a record of a resource. */
+interface OtherChange {
+  readonly resource: 'audit' | 'backups' | 'clock' | 'keys' | 'log-level' | 'network-file'
+  readonly id: string
+  readonly before?: Readonly<Record<string, unknown>>
+  readonly after?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * The machines of the identity `id` reported something else; without a state after it, they are removed because its last API
+ * session ended (`delete`), or time has changed what their reports amount to.
+ */
+interface MachineChange {
+  readonly resource: 'machines'
+  readonly id: string
+  readonly before?: undefined
+  readonly after?: StoredMachineState | undefined
+}
+
+/** What changed, before and after, typed by its resource. */
+export type RecordChange = { [Name in ResourceName]: ChangeOf<Name> }[ResourceName] | MachineChange | OtherChange
+
+/** What changes of that name hold after them. */
+export type StateOf<Name extends RecordChange['resource']> = Extract<RecordChange, { readonly resource: Name }>['after']
+
+/** What sessions need of their identity. */
+export type SessionIdentity = Pick<
+  RecordOf<'identities'>,
+  'id' | 'name' | 'isAdmin' | 'authPolicyId' | 'roleAttributes' | 'externalId'
+>
+
+interface ChangeFacts {
+  /**
+   * `refuse`: a sign-in failed, and nothing changed. `cut`: old audit records were pruned. `jump`: the system clock was set.
+   */
+  readonly operation: 'create' | 'update' | 'delete' | 'refuse' | 'cut' | 'jump'
+  /** What the audit stores of it: the record before and after, only the event, or nothing. */
+  readonly audit: AuditDetail
+  readonly at: Instant
+  /** The method of a sign-in, also of a failed one. */
+  readonly method?: string
+  /** The identity of an API session that begins, because memory follows a commit without a look at rows. */
+  readonly identity?: SessionIdentity
+  /** Why a sign-in was refused. */
+  readonly reason?: string
+  /** How many equal events the audit record stands for; one by default. */
+  readonly count?: number
+  /** The change is audited but not announced, because no record changes now: the event happened before, or elsewhere. */
+  readonly isAuditOnly?: true
+}
+
+/** A change that a transaction recorded. */
+export type Change = ChangeFacts & RecordChange
+
+/** A change of a resource that is only known at run time. */
+export interface AnyChange extends ChangeFacts {
+  readonly resource: string
+  readonly id: string
+  readonly before?: Readonly<Record<string, unknown>> | undefined
+  readonly after?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** An event without a record before or after it. */
+export type AuditEvent = Pick<AnyChange, 'operation' | 'resource' | 'id' | 'method' | 'reason' | 'count'>
+
+type Members = Readonly<Record<string, unknown>>
+
+/** What changed of a record whose resource is only known at run time. */
+export function toRecordChange(
+  resource: string,
+  id: string,
+  before: Members | undefined,
+  after: Members | undefined,
+): RecordChange {
+  return { resource, id, before, after } as RecordChange
+}
+
+/** A change of a resource that is only known at run time, as one that is typed by its resource. */
+export function toChange(change: AnyChange): Change {
+  return change as Change
+}
