@@ -103,6 +103,7 @@ export class RouterChannel {
       greetRouter(this.#session)
       controller.fabric.validation.ask(router)
     }
+    controller.fabric.unroutes.sendOwed(router)
     if (isNewProcess) controller.routers.connected.noteRestart(router)
     this.#connection.start()
   }

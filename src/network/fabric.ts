@@ -18,6 +18,7 @@ import { Dials } from './circuits/dials.ts'
 import { Rerouting } from './circuits/rerouting.ts'
 import { RouteResults } from './circuits/route-results.ts'
 import { SmartRerouting } from './circuits/smart-rerouting.ts'
+import { Unroutes } from './circuits/unroutes.ts'
 import { IdentityTraces } from './identity-traces.ts'
 import { Links } from './links/links.ts'
 import type { PathFinder } from './links/path.ts'
@@ -38,6 +39,7 @@ export interface Fabric {
   readonly linkSettings: StoredLinkSettings
   readonly paths: PathFinder
   readonly circuits: Circuits
+  readonly unroutes: Unroutes
   /** What routers report of circuits. */
   readonly reports: CircuitReports
   readonly dials: Dials
@@ -76,7 +78,8 @@ export function createFabric(parts: FabricParts): Fabric {
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
   const right = { access, apiSessions, policies }
   const { costs, circuits: table } = traffic
-  const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs }
+  const unroutes = new Unroutes(connected)
+  const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs, unroutes }
   const ids = new CircuitIds(parts.circuitKey, parts.startedAt)
   const traces = new IdentityTraces(clock, log)
   const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
@@ -103,6 +106,7 @@ export function createFabric(parts: FabricParts): Fabric {
     linkSettings,
     paths: links,
     circuits,
+    unroutes,
     reports,
     dials: new Dials({ ...right, db, circuits }),
     traces,

@@ -566,6 +566,24 @@ describe('the right to dial', () => {
     expect(await router.dial(client)).toMatchObject({ type: 20002, code: 3 })
   })
 
+  it('when it is lost while a router is away, that router takes the circuit when it returns, once', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    const { circuitId } = await router.dial(client)
+    router.wire.close()
+    await expect.poll(() => network.world.controller.routers.connected.get(router.id)).toBeUndefined()
+    await network.manage.change('DELETE', `/sessions/${client.sessionId}`)
+    network.advance(10_000)
+    expect(network.fabric.circuits.get(circuitId)).toBeUndefined()
+    const returned = await network.reconnect(router.id, router)
+    await expect.poll(() => returned.unroutes).toMatchObject([{ circuitId, now: true }])
+    returned.wire.close()
+    await expect.poll(() => network.world.controller.routers.connected.get(router.id)).toBeUndefined()
+    const again = await network.reconnect(router.id, returned)
+    await again.settle()
+    expect(again.unroutes).toEqual([])
+  })
+
   it('is checked again when the routers have done their part', async () => {
     const router = await network.router()
     const { client } = await hosted(router)

@@ -14,6 +14,7 @@ import { type CircuitIds, newEndAddress } from './circuit-ids.ts'
 import type { Circuit } from './circuit-table.ts'
 import { planRoutes } from './route-plan.ts'
 import type { RouteOutcome, RouteResults } from './route-results.ts'
+import type { Unroutes } from './unroutes.ts'
 
 /** A request to connect a client with a service, by a caller that has decided that the client may dial it. */
 export interface CircuitRequest {
@@ -61,6 +62,7 @@ const MAX_CIRCUITS_OF_ROUTER = 250_000
 interface CircuitCreationParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
+  readonly unroutes: Unroutes
   readonly costs: TerminatorCosts
   readonly ids: CircuitIds
   readonly paths: PathFinder
@@ -144,9 +146,9 @@ export class CircuitCreation {
     { circuit, candidate }: CircuitAttempt,
     outcome: RouteOutcome & { isSuccess: false },
   ): void {
-    const { connected, costs, rejectTerminator, terminators } = this.#parts
+    const { costs, rejectTerminator, terminators, unroutes } = this.#parts
     const { terminator } = candidate
-    for (const routerId of outcome.succeededIds) connected.get(routerId)?.connection.sendUnroute(circuit.id, true)
+    for (const routerId of outcome.succeededIds) unroutes.send(routerId, circuit.id, true)
     const isTerminatorToBlame = outcome.routerId === undefined || outcome.routerId === terminator.routerId
     const hasCost = service.terminatorStrategy !== 'random' && terminators.get(terminator.id) !== undefined
     if (isTerminatorToBlame && hasCost) costs.addFailure(terminator.id)

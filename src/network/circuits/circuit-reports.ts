@@ -12,6 +12,7 @@ import type { Circuits } from './circuits.ts'
 import { type IdleReport, InheritedCircuits } from './inherited-circuits.ts'
 import { REROUTE_ATTEMPT, type Rerouting } from './rerouting.ts'
 import type { RouteResults } from './route-results.ts'
+import type { Unroutes } from './unroutes.ts'
 
 interface CircuitReportsParts {
   readonly db: Kysely<Database>
@@ -21,6 +22,7 @@ interface CircuitReportsParts {
   readonly ids: CircuitIds
   readonly rerouting: Rerouting
   readonly results: RouteResults
+  readonly unroutes: Unroutes
 }
 
 // How many circuits of one message are handled before everything else gets its turn.
@@ -95,8 +97,7 @@ export class CircuitReports {
   /** Ends a circuit of an earlier process, at the routers that reported it. Returns whether any has. */
   endInherited(circuitId: string, isImmediate: boolean): boolean {
     const routerIds = this.inherited.end(circuitId)
-    for (const routerId of routerIds)
-      this.#parts.connected.get(routerId)?.connection.sendUnroute(circuitId, isImmediate)
+    for (const routerId of routerIds) this.#parts.unroutes.send(routerId, circuitId, isImmediate)
     return routerIds.length > 0
   }
 
@@ -111,10 +112,9 @@ export class CircuitReports {
 
   /** Has a router drop a circuit that this process does not know, and the others that reported it, if the router is on its path. */
   #dropInherited(router: ConnectedRouter, circuitId: string, isImmediate: boolean): void {
-    const { connected, ids } = this.#parts
+    const { ids, unroutes } = this.#parts
     const routerIds = ids.parseEarlier(circuitId)?.isOnPath(router.id) ? this.inherited.end(circuitId) : []
-    for (const routerId of new Set([router.id, ...routerIds]))
-      connected.get(routerId)?.connection.sendUnroute(circuitId, isImmediate)
+    for (const routerId of new Set([router.id, ...routerIds])) unroutes.send(routerId, circuitId, isImmediate)
   }
 
   /** Follows a report. Returns whether the router has to drop the circuit. */

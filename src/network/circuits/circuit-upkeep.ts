@@ -19,6 +19,7 @@ import type { Circuits } from './circuits.ts'
 import type { InheritedCircuits } from './inherited-circuits.ts'
 import type { Rerouting } from './rerouting.ts'
 import type { RouteResults } from './route-results.ts'
+import type { Unroutes } from './unroutes.ts'
 
 // A router that is told that a session ended closes its connections, which lets the client know at once. A circuit that is still
 // open after this time is taken from it.
@@ -36,6 +37,7 @@ interface CircuitUpkeepParts {
   readonly paths: PathFinder
   readonly rerouting: Rerouting
   readonly results: RouteResults
+  readonly unroutes: Unroutes
 }
 
 /** Something that is judged when its time has come. */
@@ -67,7 +69,7 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
       if (resource === services.plural) this.#removeAll(circuits.list({ serviceId: id }))
       else if (resource === sessions.plural) this.#noteEndedSession(id)
       else if (resource === terminators.plural) costs.remove(id)
-      else if (resource === 'edge-routers' || resource === 'routers') this.#moveCircuits(id)
+      else if (resource === 'edge-routers' || resource === 'routers') this.#loseRouter(id)
     }
   }
 
@@ -139,6 +141,12 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
     const hasEndThere = ({ path }: Circuit) => path.routerIds[0] === routerId || path.routerIds.at(-1) === routerId
     this.#removeAll(affected.filter(hasEndThere))
     for (const circuit of affected) if (!hasEndThere(circuit)) rerouting.request(circuit.id)
+  }
+
+  /** A router was deleted. */
+  #loseRouter(id: string): void {
+    this.#moveCircuits(id)
+    this.#parts.unroutes.routerDeleted(id)
   }
 
   #removeAll(ended: readonly Circuit[]): void {

@@ -15,6 +15,7 @@ import { CircuitError, CircuitFailures } from './circuit-failures.ts'
 import type { CircuitIds } from './circuit-ids.ts'
 import type { Circuit, CircuitFilter, CircuitTable } from './circuit-table.ts'
 import type { RouteResults } from './route-results.ts'
+import type { Unroutes } from './unroutes.ts'
 
 interface CircuitsParts {
   readonly clock: Clock
@@ -27,6 +28,7 @@ interface CircuitsParts {
   readonly table: CircuitTable
   readonly terminators: Pick<TerminatorDirectory, 'get' | 'listOfService'>
   readonly traces: IdentityTraces
+  readonly unroutes: Unroutes
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs if the router of a terminator says that it does not know the address. */
@@ -37,22 +39,23 @@ interface CircuitsParts {
 export class Circuits {
   readonly failures: CircuitFailures
   readonly #clock: Clock
-  readonly #connected: ConnectedRouters
   readonly #costs: TerminatorCosts
   readonly #table: CircuitTable
   readonly #creation: CircuitCreation
   readonly #traces: IdentityTraces
+  readonly #unroutes: Unroutes
 
-  constructor({ aggregatedLog, clock, connected, costs, table, traces, ...parts }: CircuitsParts) {
+  constructor({ aggregatedLog, clock, connected, costs, table, traces, unroutes, ...parts }: CircuitsParts) {
     this.failures = new CircuitFailures(aggregatedLog)
     this.#clock = clock
-    this.#connected = connected
     this.#costs = costs
     this.#table = table
     this.#traces = traces
+    this.#unroutes = unroutes
     this.#creation = new CircuitCreation({
       ...parts,
       traces,
+      unroutes,
       clock,
       connected,
       costs,
@@ -103,8 +106,7 @@ export class Circuits {
     const circuit = this.#table.remove(id)
     if (!circuit) return false
     if (circuit.strategy !== 'random') this.#costs.removeCircuit(circuit.terminatorId)
-    for (const routerId of circuit.path.routerIds)
-      this.#connected.get(routerId)?.connection.sendUnroute(id, isImmediate)
+    for (const routerId of circuit.path.routerIds) this.#unroutes.send(routerId, id, isImmediate)
     return true
   }
 

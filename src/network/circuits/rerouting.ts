@@ -9,6 +9,7 @@ import type { Circuit } from './circuit-table.ts'
 import type { Circuits } from './circuits.ts'
 import { planRoutes, type RouterPart } from './route-plan.ts'
 import type { RouteOutcome, RouteResults } from './route-results.ts'
+import type { Unroutes } from './unroutes.ts'
 
 /** By this number routers report that a route replaces another one. */
 export const REROUTE_ATTEMPT = 99_969_996
@@ -25,6 +26,7 @@ interface ReroutingParts {
   readonly connected: ConnectedRouters
   readonly paths: PathFinder
   readonly results: RouteResults
+  readonly unroutes: Unroutes
 }
 
 export class Rerouting {
@@ -92,14 +94,14 @@ export class Rerouting {
    * does not reach a router that does not know the circuit yet. Returns whether all succeeded.
    */
   async #apply(circuit: Circuit, path: Path): Promise<boolean> {
-    const { circuits, connected } = this.#parts
+    const { circuits, unroutes } = this.#parts
     const earlier = circuit.path
     const parts = planRoutes(path, circuit)
     const ends = parts.length === 1 ? parts : [parts[0]!, parts.at(-1)!]
     const routedIds: string[] = []
     const leave = (routerIds: readonly string[], remaining: readonly string[], isImmediate: boolean) => {
       for (const routerId of routerIds) {
-        if (!remaining.includes(routerId)) connected.get(routerId)?.connection.sendUnroute(circuit.id, isImmediate)
+        if (!remaining.includes(routerId)) unroutes.send(routerId, circuit.id, isImmediate)
       }
     }
     for (const part of [...parts.slice(1, -1), ...ends]) {
