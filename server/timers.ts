@@ -40,9 +40,9 @@ function listTimers(controller: Controller): Timer[] {
       name: 'deleting revoked sessions',
       everyMs: SECOND_MS,
       doneBy: 'one',
-      run: () => apiSessions.deleteRevoked(context),
+      run: () => apiSessions.termination.deleteRevoked(context),
     },
-    { name: 'deleting idle sessions', everyMs: 5 * SECOND_MS, doneBy: 'one', run: () => apiSessions.sweep(context) },
+    { name: 'deleting idle sessions', everyMs: 5 * SECOND_MS, doneBy: 'one', run: () => apiSessions.termination.deleteExpired(context) },
     {
       name: 'writing session activity',
       everyMs: config['session.activityFlush'],

@@ -37,7 +37,7 @@ export async function rotateKeys(options: RotateKeysOptions): Promise<number> {
       await contexts.recordEvent(context.caller, context.origin, { ...KEY_ROTATION, id: 'secrets' })
       if (!hasSessions) return 0
       // First the sessions: their tokens are derived from the key, so none may outlive it.
-      const count = await auth.apiSessions.endAll(context)
+      const count = await auth.apiSessions.termination.endAll(context)
       runAsOwner(directory, () => replaceKey(paths.tokenKey, SESSION_TOKEN_KEY_BYTES))
       await contexts.recordEvent(context.caller, context.origin, { ...KEY_ROTATION, id: 'session-tokens' })
       return count

@@ -7,6 +7,7 @@ import type { EntityStore } from '../storage/entities/entities.ts'
 import type { SecretCipher } from '../storage/secrets/secret-cipher.ts'
 import type { ApiSessionTokens } from './api-sessions/api-session-tokens.ts'
 import { ApiSessions } from './api-sessions/api-sessions.ts'
+import { SessionLifetime } from './api-sessions/session-lifetime.ts'
 import { AuthPolicies } from './auth-policies.ts'
 import { ExtensionRequests } from './credentials/extension-requests.ts'
 import { PasswordHasher } from './credentials/password-hasher.ts'
@@ -58,8 +59,10 @@ export function createAuth({ config, clock, log, authority, tokens, entities, se
     entities,
     tokens,
     clock,
-    timeout: config['session.timeout'],
-    maxAge: { people: config['session.maxAge'], devices: config['session.maxAgeOfDevices'] },
+    lifetime: new SessionLifetime({
+      timeoutMs: config['session.timeout'],
+      maxAgeMs: { people: config['session.maxAge'], devices: config['session.maxAgeOfDevices'] },
+    }),
     maxPerIdentity: config['limits.sessionsPerIdentity'],
   })
   clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))

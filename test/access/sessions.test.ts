@@ -398,9 +398,9 @@ describe('a session ends', () => {
 
   it('when the sign-in is idle for too long', async () => {
     const { id } = await open('idle')
-    world.clock.advance(world.controller.auth.apiSessions.timeout + 1)
+    world.clock.advance(world.controller.auth.apiSessions.lifetime.timeoutMs + 1)
 
-    await world.controller.auth.apiSessions.sweep(world.system)
+    await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 
     const left = await world.controller.store.db.selectFrom('sessions').select('id').where('id', '=', id).execute()
     expect(left).toEqual([])

@@ -59,7 +59,7 @@ async function sessionByToken(issuer: Issuer, subject: string): Promise<string> 
 const allow = (policyId: string, primary: object) => people.manage('PATCH', `/auth-policies/${policyId}`, { primary })
 
 /** Deletes what is revoked, as the controller does in the background. */
-const deleteRevoked = () => world.controller.auth.apiSessions.deleteRevoked(world.system)
+const deleteRevoked = () => world.controller.auth.apiSessions.termination.deleteRevoked(world.system)
 
 const countRows = async (identityId: string) =>
   (
@@ -476,7 +476,7 @@ describe('the greatest age of a session', () => {
     const person = await people.person()
     await people.sessionOf(person)
     world.clock.advance(60 * 60_000)
-    await world.controller.auth.apiSessions.sweep(world.system)
+    await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 
     expect(await countRows(person.id)).toBe(0)
   })

@@ -163,7 +163,7 @@ describe('the audit', () => {
       await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, token })
       await world.controller.auth.apiSessions.flush(world.system)
       world.clock.advance(31 * 60_000)
-      await world.controller.auth.apiSessions.sweep(world.system)
+      await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
     })
 
     expect(records).toEqual([])

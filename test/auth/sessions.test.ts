@@ -147,7 +147,7 @@ describe('taking away idle sessions', () => {
     await own(used.token, world)
     world.clock.advance(20 * MINUTE)
 
-    const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
+    const endedCount = await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 
     const rows = await world.controller.store.db.selectFrom('api_sessions').select('identityId').execute()
     expect(endedCount).toBe(1)
@@ -164,7 +164,7 @@ describe('taking away idle sessions', () => {
     for (const { token } of used) await own(token, world)
     world.clock.advance(1000)
 
-    const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
+    const endedCount = await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 
     expect(endedCount).toBe(1)
     expect((await own(idle.token, world)).status).toBe(401)
@@ -178,7 +178,7 @@ it('taking away idle sessions gets through more of them than one transaction tak
   await Promise.all(Array.from({ length: 600 }, () => world.signIn()))
   world.clock.advance(30 * MINUTE)
 
-  const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
+  const endedCount = await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 
   expect(endedCount).toBe(600)
   await world.close()

@@ -49,7 +49,7 @@ const jumps = async (at = world) => {
 /** What the controller does in the background all the time. Returns how many sessions went. */
 const sweep = async () => {
   await world.controller.auth.apiSessions.flush(world.system)
-  return world.controller.auth.apiSessions.sweep(world.system)
+  return world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 }
 const iso = (time: number) => new Date(time).toISOString()
 /** The same directory, opened again by a process that knows nothing of the one before. */
@@ -70,7 +70,7 @@ describe.each([
     await isAlive(used.token)
     world.clock.set(step)
 
-    const endedCount = await world.controller.auth.apiSessions.sweep(world.system)
+    const endedCount = await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
     const alive = [await isAlive(used.token), await isAlive(unused.token)]
     await world.controller.auth.apiSessions.flush(world.system)
     await restart()

@@ -89,7 +89,7 @@ const ends: Readonly<Record<string, (victim: Dialer) => Promise<unknown>>> = {
     Promise.all(tokens.map((token) => world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token }))),
   'the end of idleness': async () => {
     world.clock.advance(31 * MINUTE)
-    await world.controller.auth.apiSessions.sweep(world.system)
+    await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
     people = await People.in(world)
   },
   disabling: ({ id }) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0)),
@@ -246,7 +246,7 @@ describe('ending many sessions', () => {
     })
 
     world.clock.advance(31 * MINUTE)
-    await world.controller.auth.apiSessions.sweep(world.system)
+    await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 
     expect(Math.max(...ended)).toBeLessThanOrEqual(401)
     expect(ended.reduce((sum, count) => sum + count, 0)).toBe(5_001)

@@ -92,7 +92,7 @@ describe('a router that connects', () => {
 
   it('learns that there is no session, by one empty part that is the last one', async () => {
     const router = await enrolledRouter(world)
-    await world.controller.auth.apiSessions.endAll(world.system)
+    await world.controller.auth.apiSessions.termination.endAll(world.system)
     const { parts, sessions } = await takeAll(await connect(router))
     expect(parts).toHaveLength(1)
     expect(sessions).toEqual([])

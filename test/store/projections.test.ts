@@ -179,9 +179,9 @@ describe('the projections of a controller', () => {
     const { id, token } = await world.signIn({ isAdmin: true })
     const send = () => world.send({ method: 'GET', path: '/edge/client/v1/current-identity', token })
     // Most of the timeout passes, so that only memory knows of the use after it.
-    clock.advance(controller.auth.apiSessions.timeout - 60_000)
+    clock.advance(controller.auth.apiSessions.lifetime.timeoutMs - 60_000)
     expect((await send()).status).toBe(200)
-    clock.advance(controller.auth.apiSessions.timeout - 60_000)
+    clock.advance(controller.auth.apiSessions.lifetime.timeoutMs - 60_000)
 
     for (const projection of [controller.access, controller.auth.apiSessions, controller.auth.policies]) {
       await projection.rebuild(controller.store.db)

@@ -82,7 +82,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     returns: { kind: 'empty' },
     async run({ controller, context }) {
       const id = requireApiSessionId(context)
-      await controller.auth.apiSessions.end(context, id, 'none')
+      await controller.auth.apiSessions.termination.end(context, id, 'none')
       return emptyResponse()
     },
   }),

@@ -50,7 +50,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: { permission: 'api-session.delete', grantedTo: 'administrator', isForbidden: true },
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {
-      await controller.auth.apiSessions.end(context, params.id ?? '', 'event')
+      await controller.auth.apiSessions.termination.end(context, params.id ?? '', 'event')
       return emptyResponse()
     },
   }),

@@ -1,18 +1,14 @@
 // API sessions: every live session in memory, and the table that outlives the process.
 import type { Kysely } from 'kysely'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
-import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
-import { sessions as serviceSessions } from '../../definitions/resources/sessions.ts'
+import type { Entity } from '../../definitions/resources/define.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
-import { notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Database } from '../../storage/database.ts'
-import { type EntityStore, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
-import { prepareQuery } from '../../storage/prepared-queries.ts'
+import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import type { Change, Commit, SessionIdentity } from '../../storage/transactions/changes.ts'
-import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import type { WriteContext, Context } from '../../storage/transactions/context.ts'
 import type { DerivedRows } from '../../storage/transactions/projection.ts'
-import { isOneOf } from '../../storage/untyped.ts'
 import type { Method } from '../sign-in/authentication-methods.ts'
 import { type ApiSessionTokens, hashToken } from './api-session-tokens.ts'
 import {
@@ -23,7 +19,9 @@ import {
 } from './live-api-sessions.ts'
 import { SessionActivity } from './session-activity.ts'
 import { isAmong, listRevoked, type RevokedSessions, toSessionBasis } from './session-basis.ts'
+import type { SessionLifetime } from './session-lifetime.ts'
 import { isSameIdentity, queryRevocations, readSessions, toTotpProgress } from './session-rows.ts'
+import { findServiceSessions, MAX_DELETED, MAX_SERVICE_SESSIONS, SessionTermination } from './session-termination.ts'
 import { SessionTotp } from './session-totp.ts'
 
 /** The result of a sign-in. */
@@ -60,32 +58,12 @@ export interface ApiSessionStart {
   readonly method?: Method
 }
 
-const countSessions = prepareQuery<[identityId: string], { n: number }>((db, identityId) =>
-  db
-    .selectFrom('api_sessions')
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .where('identityId', '=', identityId),
-)
-
-type SessionTimes = Pick<LiveApiSession, 'lastActivityAt' | 'authenticatedAt'>
-
-// More than the transactions that can commit together: their sessions are not in memory yet.
-const MAX_UNCOMMITTED = 100
-
-// How many sessions one transaction deletes, so that no request waits long for it.
-const BATCH = 100
-// How many service sessions one transaction deletes, if they may end in several transactions.
-const MAX_SERVICE_SESSIONS = 400
-
 /** The parts that store sessions, and their limits. */
 interface ApiSessionsParts {
   readonly entities: EntityStore
   readonly tokens: ApiSessionTokens
   readonly clock: Clock
-  /** How long a session stays alive without being used, in milliseconds. */
-  readonly timeout: number
-  /** The greatest age of a session that began by a certificate, and of any other one, in milliseconds; undefined if there is none. */
-  readonly maxAge: { readonly devices: number | undefined; readonly people: number | undefined }
+  readonly lifetime: SessionLifetime
   readonly maxPerIdentity: number
 }
 
@@ -94,23 +72,28 @@ export class ApiSessions implements DerivedRows {
   readonly name = 'API sessions'
   /** The second factor of sessions. */
   readonly totp: SessionTotp
+  readonly lifetime: SessionLifetime
+  readonly termination: SessionTermination
   readonly #entities: EntityStore
   readonly #tokens: ApiSessionTokens
   readonly #clock: Clock
-  readonly #timeout: number
-  readonly #maxAge: ApiSessionsParts['maxAge']
-  readonly #maxPerIdentity: number
   #live = new LiveApiSessions()
   readonly #activity = new SessionActivity()
 
-  constructor({ entities, tokens, clock, timeout, maxAge, maxPerIdentity }: ApiSessionsParts) {
+  constructor({ entities, tokens, clock, lifetime, maxPerIdentity }: ApiSessionsParts) {
     this.totp = new SessionTotp(entities)
+    this.lifetime = lifetime
+    this.termination = new SessionTermination({
+      entities,
+      lifetime,
+      maxPerIdentity,
+      activity: this.#activity,
+      live: () => this.#live,
+      remove: (id) => this.#remove(id),
+    })
     this.#entities = entities
     this.#tokens = tokens
     this.#clock = clock
-    this.#timeout = timeout
-    this.#maxAge = maxAge
-    this.#maxPerIdentity = maxPerIdentity
   }
 
   get size(): number {
@@ -124,12 +107,12 @@ export class ApiSessions implements DerivedRows {
     const used = new Set<LiveApiSession>()
     const isInMemory = this.#live.size > 0
     const revocations = await queryRevocations(db)
-    for await (const page of readSessions(db, isInMemory ? 0 : now - this.#timeout)) {
+    for await (const page of readSessions(db, isInMemory ? 0 : now - this.lifetime.timeoutMs)) {
       for (const { n, session } of page) {
         const currentSession = this.#live.get(session.id)
         // If the clock was set back since, a session of an earlier process was used later than now.
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
-        if (lastActivityAt + this.#timeout <= now) continue
+        if (lastActivityAt + this.lifetime.timeoutMs <= now) continue
         const { basis, identity } = session
         const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
         const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)
@@ -153,22 +136,6 @@ export class ApiSessions implements DerivedRows {
         differences.push(`the API session ${id} has other rights or another token than its row`)
     }
     return differences
-  }
-
-  /** When a session ends if it is not used any more. */
-  getEnd({ lastActivityAt, authenticatedAt }: SessionTimes, method: Method | null): Instant {
-    return Math.min(lastActivityAt + this.#timeout, authenticatedAt + this.#getMaxAge(method))
-  }
-
-  #getMaxAge(method: Method | null): number {
-    // The session of a router has none.
-    if (method === null) return Number.POSITIVE_INFINITY
-    return (method === 'cert' ? this.#maxAge.devices : this.#maxAge.people) ?? Number.POSITIVE_INFINITY
-  }
-
-  /** The idle timeout of a session, in milliseconds. */
-  get timeout(): number {
-    return this.#timeout
   }
 
   /** The token of the API session, or service session, with this id. */
@@ -207,7 +174,7 @@ export class ApiSessions implements DerivedRows {
   }
 
   #hasEnded(session: LiveApiSession, now: Instant): boolean {
-    return this.getEnd(session, session.basis.method) <= now
+    return this.lifetime.getEnd(session, session.basis.method) <= now
   }
 
   /** The live sessions of an identity. */
@@ -217,10 +184,7 @@ export class ApiSessions implements DerivedRows {
 
   // ---- inside transactions --------------------------------------------------------------------------------------------
 
-  /**
-   * Stores a new session. If its identity has too many sessions, one ends: that was revoked already, owes TOTP, or was least
-   * recently used.
-   */
+  /** Stores a new session, and ends another one of its identity if that has too many. */
   async insert(
     tx: WriteContext,
     { identity, ...signIn }: NewApiSession,
@@ -250,40 +214,8 @@ export class ApiSessions implements DerivedRows {
     const session = (await this.#entities.insert(tx, apiSessions, draft, { audit, ...details })) as Entity<
       typeof apiSessions
     >
-    await this.#endSurplus(tx, session)
+    await this.termination.endSurplus(tx, session)
     return session
-  }
-
-  async #endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
-    // Expired sessions are rows until they are swept, and are not in memory: they do not count.
-    if (this.#live.listOfIdentity(identityId).length + MAX_UNCOMMITTED < this.#maxPerIdentity) return
-    const [countRow] = await countSessions(tx.db, identityId)
-    const surplus = (countRow?.n ?? 0) - this.#maxPerIdentity
-    if (surplus <= 0) return
-    const rows = await tx.db
-      .selectFrom('api_sessions')
-      .select(['id', 'lastActivityAt', 'owesTotp', 'isMfaComplete'])
-      .where('identityId', '=', identityId)
-      .where('id', '!=', newest)
-      .execute()
-    const uses = rows.map(({ id, lastActivityAt, owesTotp, isMfaComplete }) => ({
-      id,
-      rank: this.#rankForEnd(id, owesTotp === 1 && isMfaComplete === 0),
-      // The activity in memory is newer than that in the table.
-      at: this.#live.get(id)?.lastActivityAt ?? lastActivityAt,
-    }))
-    const leastRecentlyUsed = uses
-      .sort((a, b) => a.rank - b.rank || a.at - b.at || (a.id < b.id ? -1 : 1))
-      .slice(0, Math.min(surplus, BATCH))
-    const surplusIds = leastRecentlyUsed.map(({ id }) => id)
-    await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
-  }
-
-  /** Of the sessions of an identity that has too many, those with the lowest rank end first. */
-  #rankForEnd(id: string, isPartial: boolean): number {
-    if (this.#live.isRevoked(id)) return 0
-    // A client that knows the password alone must not end those of the owner.
-    return isPartial ? 1 : 2
   }
 
   /** Revokes the selected sessions. Returns how many. */
@@ -308,7 +240,7 @@ export class ApiSessions implements DerivedRows {
   /**
    * Revokes any number of sessions, which memory drops when it follows the change that revokes them. Deletes the first rows, unless
    * too many service sessions depend on them, and stores which ones are left, so that they stay revoked if the process ends;
-   * `deleteRevoked` deletes them.
+   * `SessionTermination` deletes them.
    */
   async revokeMany(tx: WriteContext, sessions: RevokedSessions): Promise<void> {
     // By number, because ids are times: one that was made before the clock was set back seems to be of a later session.
@@ -316,7 +248,7 @@ export class ApiSessions implements DerivedRows {
     const { n } = (await newest.executeTakeFirst()) ?? { n: 0 }
     const revocation = { id: newId(), sessions: JSON.stringify(sessions), newest: n }
     await tx.db.insertInto('api_session_revocations').values(revocation).execute()
-    const firstIds = this.#live.listAmong(sessions, listMoved(tx.uncommitted.all), BATCH)
+    const firstIds = this.#live.listAmong(sessions, listMoved(tx.uncommitted.all), MAX_DELETED)
     if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
   }
 
@@ -325,109 +257,11 @@ export class ApiSessions implements DerivedRows {
     return this.#live.isRevoked(id)
   }
 
-  /** Deletes the rows of revoked sessions in steps, between which others write. Returns how many. */
-  async deleteRevoked(context: Context): Promise<number> {
-    const revocations = await queryRevocations(context.db)
-    let count = 0
-    for (;;) {
-      const ids = this.#live.listRevoked(BATCH)
-      if (ids.length === 0) break
-      count += await this.#endSome(context, ids, 'event')
-      // Rows that are gone otherwise announce nothing.
-      for (const id of ids) this.#remove(id)
-    }
-    if (revocations.length > 0) {
-      const ids = revocations.map(({ id }) => id)
-      await context.write(async (tx) => {
-        await tx.db
-          .deleteFrom('api_session_revocations')
-          .where(isOneOf(tx.db, 'id', ids))
-          .execute()
-      })
-    }
-    return count
-  }
-
-  /** Ends one session. @throws NOT_FOUND if there is no such session */
-  async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
-    if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
-  }
-
-  /** Ends every session. Returns how many. */
-  async endAll(context: Context): Promise<number> {
-    let count = 0
-    for (;;) {
-      const rows = await context.db.selectFrom('api_sessions').select('id').limit(BATCH).execute()
-      if (rows.length === 0) return count
-      const ids = rows.map(({ id }) => id)
-      count += await this.#endSome(context, ids, 'event')
-    }
-  }
-
-  /**
-   * Ends sessions and their service sessions. Returns how many API sessions existed. The service sessions are deleted first,
-   * in batches, because they are useless once their API session ends.
-   */
-  async #endSome(context: Context, ids: readonly string[], audit: AuditDetail): Promise<number> {
-    if (ids.length === 0) return 0
-    for (;;) {
-      const serviceSessionRows = await findServiceSessions(context.db, ids)
-      if (serviceSessionRows.length < MAX_SERVICE_SESSIONS) break
-      const serviceSessionIds = serviceSessionRows.map(({ id }) => id)
-      await context.write((tx) => this.#entities.removeAllIn(tx, serviceSessions, serviceSessionIds))
-    }
-    return context.write((tx) => this.#entities.removeAllIn(tx, apiSessions, ids, audit))
-  }
-
   // ---- background -----------------------------------------------------------------------------------------------------
 
   /** Writes the last activity of the sessions that were used since the last flush. */
   flush(context: Context): Promise<void> {
     return this.#activity.flush(context)
-  }
-
-  /** Deletes expired sessions. Returns how many. */
-  async sweep(context: Context): Promise<number> {
-    let count = await this.#endAged(context)
-    for (;;) {
-      const batch = await this.#sweepBatch(context)
-      count += batch.count
-      if (batch.isLast) return count
-    }
-  }
-
-  /** Deletes the sessions that have reached their greatest age. */
-  async #endAged(context: Context): Promise<number> {
-    const now = context.clock.now()
-    const agedIds: string[] = []
-    for (const { id, basis, authenticatedAt } of this.#live.all())
-      if (authenticatedAt + this.#getMaxAge(basis.method) <= now) agedIds.push(id)
-    let count = 0
-    for (let at = 0; at < agedIds.length; at += BATCH)
-      count += await this.#endSome(context, agedIds.slice(at, at + BATCH), 'none')
-    return count
-  }
-
-  async #sweepBatch(context: Context): Promise<{ count: number; isLast: boolean }> {
-    const cutoff = context.clock.now() - this.#timeout
-    const rows = await context.db
-      .selectFrom('api_sessions')
-      .select('id')
-      .where('lastActivityAt', '<=', cutoff)
-      .orderBy('lastActivityAt')
-      .limit(BATCH)
-      .execute()
-    const isAlive = (id: string) => (this.#live.get(id)?.lastActivityAt ?? 0) > cutoff
-    // A session that is expired only in the table would fill the next batch again.
-    const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live.get(id) ?? []) : []))
-    if (active.length > 0) await this.#activity.write(context, active)
-    const idle = rows.filter(({ id }) => !isAlive(id))
-    const count = await this.#endSome(
-      context,
-      idle.map(({ id }) => id),
-      'none',
-    )
-    return { count: count, isLast: rows.length < BATCH }
   }
 
   /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
@@ -480,14 +314,4 @@ function listMoved(changes: readonly Change[]): Map<string, string> {
 function pickSessionIdentity(identity: ApiSessionIdentity): SessionIdentity {
   const { id, name, isAdmin, authPolicyId, roleAttributes, externalId } = identity
   return { id, name, isAdmin, authPolicyId, roleAttributes: [...roleAttributes], externalId }
-}
-
-/** Returns the first service sessions of API sessions, as many as one transaction deletes. */
-function findServiceSessions(db: Kysely<Database>, apiSessionIds: readonly string[]): Promise<{ id: string }[]> {
-  return db
-    .selectFrom('sessions')
-    .select('id')
-    .where(isOneOf(db, 'apiSessionId', apiSessionIds))
-    .limit(MAX_SERVICE_SESSIONS)
-    .execute()
 }

@@ -56,7 +56,7 @@ export interface TunneledService {
 }
 
 export interface TunneledServices {
-  /** What the router sends back with its next question; empty if it has no API session. */
+  /** The version that the router sends back with its next question; empty if it has no API session. */
   readonly version: string
   readonly services: readonly TunneledService[]
 }
@@ -107,7 +107,7 @@ export class Tunneling {
     // Routers know it before one of them receives its token by a response.
     if (!live) await sessionSync.settle()
     const token = apiSessions.deriveToken(id)
-    return { id, token, isNew: live === undefined, identity, timeoutMs: apiSessions.timeout }
+    return { id, token, isNew: live === undefined, identity, timeoutMs: apiSessions.lifetime.timeoutMs }
   }
 
   #createApiSession(context: Context, identity: Identity): Promise<string> {
@@ -115,7 +115,7 @@ export class Tunneling {
     return context.write(async (tx) => {
       // Another request of the router may have come first.
       const [existing] = await findLastApiSession(tx.db, identity.id)
-      if (existing && existing.lastActivityAt + apiSessions.timeout > tx.clock.now()) return existing.id
+      if (existing && existing.lastActivityAt + apiSessions.lifetime.timeoutMs > tx.clock.now()) return existing.id
       const session = { identity, authenticatorId: '', ipAddress: '', configTypes: ['all'] }
       const created = await apiSessions.insert(tx, session)
       // The certificate of the router is what it proves. It cannot be asked for a second factor.

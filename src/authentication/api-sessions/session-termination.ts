@@ -1,0 +1,206 @@
+// Deletes API sessions that are over: signed out, revoked, idle, too old, or too many for their identity.
+//
+// A large number of them is deleted in several transactions, between which others write.
+import type { Kysely } from 'kysely'
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
+import { sessions as serviceSessions } from '../../definitions/resources/sessions.ts'
+import { notFoundError } from '../../foundation/errors.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import type { Database } from '../../storage/database.ts'
+import { type EntityStore, toResourceNoun } from '../../storage/entities/entities.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
+import { isOneOf } from '../../storage/untyped.ts'
+import type { LiveApiSessions } from './live-api-sessions.ts'
+import type { SessionActivity } from './session-activity.ts'
+import type { SessionLifetime } from './session-lifetime.ts'
+import { queryRevocations } from './session-rows.ts'
+
+/** How many sessions one transaction deletes, so that no request waits long for it. */
+export const MAX_DELETED = 100
+/** How many service sessions one transaction deletes, if they may end in several transactions. */
+export const MAX_SERVICE_SESSIONS = 400
+
+// More than the transactions that can commit together: their sessions are not in memory yet.
+const MAX_UNCOMMITTED = 100
+
+const countSessions = prepareQuery<[identityId: string], { n: number }>((db, identityId) =>
+  db
+    .selectFrom('api_sessions')
+    .select((eb) => eb.fn.countAll<number>().as('n'))
+    .where('identityId', '=', identityId),
+)
+
+/** The parts that delete sessions, and the limits that sessions reach. */
+interface SessionTerminationParts {
+  readonly entities: EntityStore
+  readonly lifetime: SessionLifetime
+  readonly maxPerIdentity: number
+  readonly activity: SessionActivity
+  /** The sessions in memory: each rebuild makes another object. */
+  readonly live: () => LiveApiSessions
+  /** Removes a session from memory. */
+  readonly remove: (id: string) => void
+}
+
+export class SessionTermination {
+  readonly #entities: EntityStore
+  readonly #lifetime: SessionLifetime
+  readonly #maxPerIdentity: number
+  readonly #activity: SessionActivity
+  readonly #live: () => LiveApiSessions
+  readonly #remove: (id: string) => void
+
+  constructor({ entities, lifetime, maxPerIdentity, activity, live, remove }: SessionTerminationParts) {
+    this.#entities = entities
+    this.#lifetime = lifetime
+    this.#maxPerIdentity = maxPerIdentity
+    this.#activity = activity
+    this.#live = live
+    this.#remove = remove
+  }
+
+  /** Ends one session. @throws NOT_FOUND if there is no such session */
+  async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
+    if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
+  }
+
+  /** Ends every session. Returns how many. */
+  async endAll(context: Context): Promise<number> {
+    let count = 0
+    for (;;) {
+      const rows = await context.db.selectFrom('api_sessions').select('id').limit(MAX_DELETED).execute()
+      if (rows.length === 0) return count
+      const ids = rows.map(({ id }) => id)
+      count += await this.#endSome(context, ids, 'event')
+    }
+  }
+
+  /**
+   * If the identity of a new session has too many sessions, one of the others ends: one that was revoked already, that owes
+   * TOTP, or that was least recently used.
+   */
+  async endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
+    // Expired sessions are rows until they are deleted, and are not in memory: they do not count.
+    if (this.#live().listOfIdentity(identityId).length + MAX_UNCOMMITTED < this.#maxPerIdentity) return
+    const [countRow] = await countSessions(tx.db, identityId)
+    const surplus = (countRow?.n ?? 0) - this.#maxPerIdentity
+    if (surplus <= 0) return
+    const rows = await tx.db
+      .selectFrom('api_sessions')
+      .select(['id', 'lastActivityAt', 'owesTotp', 'isMfaComplete'])
+      .where('identityId', '=', identityId)
+      .where('id', '!=', newest)
+      .execute()
+    const uses = rows.map(({ id, lastActivityAt, owesTotp, isMfaComplete }) => ({
+      id,
+      rank: this.#rankForEnd(id, owesTotp === 1 && isMfaComplete === 0),
+      // The activity in memory is newer than that in the table.
+      at: this.#live().get(id)?.lastActivityAt ?? lastActivityAt,
+    }))
+    const leastRecentlyUsed = uses
+      .sort((a, b) => a.rank - b.rank || a.at - b.at || (a.id < b.id ? -1 : 1))
+      .slice(0, Math.min(surplus, MAX_DELETED))
+    const surplusIds = leastRecentlyUsed.map(({ id }) => id)
+    await this.#entities.removeAllIn(tx, apiSessions, surplusIds, 'none')
+  }
+
+  /** Of the sessions of an identity that has too many, those with the lowest rank end first. */
+  #rankForEnd(id: string, isPartial: boolean): number {
+    if (this.#live().isRevoked(id)) return 0
+    // A client that knows the password alone must not end those of the owner.
+    return isPartial ? 1 : 2
+  }
+
+  /** Deletes the rows of revoked sessions. Returns how many. */
+  async deleteRevoked(context: Context): Promise<number> {
+    const revocations = await queryRevocations(context.db)
+    let count = 0
+    for (;;) {
+      const ids = this.#live().listRevoked(MAX_DELETED)
+      if (ids.length === 0) break
+      count += await this.#endSome(context, ids, 'event')
+      // Rows that are gone otherwise announce nothing.
+      for (const id of ids) this.#remove(id)
+    }
+    if (revocations.length > 0) {
+      const ids = revocations.map(({ id }) => id)
+      await context.write(async (tx) => {
+        await tx.db
+          .deleteFrom('api_session_revocations')
+          .where(isOneOf(tx.db, 'id', ids))
+          .execute()
+      })
+    }
+    return count
+  }
+
+  /** Deletes expired sessions. Returns how many. */
+  async deleteExpired(context: Context): Promise<number> {
+    let count = await this.#endAged(context)
+    for (;;) {
+      const batch = await this.#sweepBatch(context)
+      count += batch.count
+      if (batch.isLast) return count
+    }
+  }
+
+  /** Deletes the sessions that have reached their greatest age. */
+  async #endAged(context: Context): Promise<number> {
+    const now = context.clock.now()
+    const agedIds: string[] = []
+    for (const { id, basis, authenticatedAt } of this.#live().all())
+      if (authenticatedAt + this.#lifetime.getMaxAgeMs(basis.method) <= now) agedIds.push(id)
+    let count = 0
+    for (let at = 0; at < agedIds.length; at += MAX_DELETED)
+      count += await this.#endSome(context, agedIds.slice(at, at + MAX_DELETED), 'none')
+    return count
+  }
+
+  async #sweepBatch(context: Context): Promise<{ count: number; isLast: boolean }> {
+    const cutoff = context.clock.now() - this.#lifetime.timeoutMs
+    const rows = await context.db
+      .selectFrom('api_sessions')
+      .select('id')
+      .where('lastActivityAt', '<=', cutoff)
+      .orderBy('lastActivityAt')
+      .limit(MAX_DELETED)
+      .execute()
+    const isAlive = (id: string) => (this.#live().get(id)?.lastActivityAt ?? 0) > cutoff
+    // A session that is expired only in the table would fill the next batch again.
+    const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live().get(id) ?? []) : []))
+    if (active.length > 0) await this.#activity.write(context, active)
+    const idle = rows.filter(({ id }) => !isAlive(id))
+    const count = await this.#endSome(
+      context,
+      idle.map(({ id }) => id),
+      'none',
+    )
+    return { count: count, isLast: rows.length < MAX_DELETED }
+  }
+
+  /**
+   * Ends sessions and their service sessions. Returns how many API sessions existed. The service sessions are deleted first,
+   * in batches, because they are useless once their API session ends.
+   */
+  async #endSome(context: Context, ids: readonly string[], audit: AuditDetail): Promise<number> {
+    if (ids.length === 0) return 0
+    for (;;) {
+      const serviceSessionRows = await findServiceSessions(context.db, ids)
+      if (serviceSessionRows.length < MAX_SERVICE_SESSIONS) break
+      const serviceSessionIds = serviceSessionRows.map(({ id }) => id)
+      await context.write((tx) => this.#entities.removeAllIn(tx, serviceSessions, serviceSessionIds))
+    }
+    return context.write((tx) => this.#entities.removeAllIn(tx, apiSessions, ids, audit))
+  }
+}
+
+/** Returns the first service sessions of API sessions, as many as one transaction deletes. */
+export function findServiceSessions(db: Kysely<Database>, apiSessionIds: readonly string[]): Promise<{ id: string }[]> {
+  return db
+    .selectFrom('sessions')
+    .select('id')
+    .where(isOneOf(db, 'apiSessionId', apiSessionIds))
+    .limit(MAX_SERVICE_SESSIONS)
+    .execute()
+}
