@@ -43,9 +43,6 @@ const REFUSED_WORDS: Readonly<Record<string, string>> = {
 
 const EXPORT = /^export (?:async |abstract |declare )*(?:function\*?|class|interface|type|const) (\w+)/gm
 
-/** Names that two files still export. The list only shrinks. */
-const EXPORTED_TWICE: readonly string[] = ['COUNT', 'Values']
-
 function findMatches(pattern: RegExp): string[] {
   return FILES.flatMap((file) =>
     readFileSync(join(root, file), 'utf8')
@@ -100,7 +97,7 @@ describe('the language of the code', () => {
         filesOf.set(name, (filesOf.get(name) ?? new Set()).add(file))
     }
     const repeated = [...filesOf]
-      .filter(([name, files]) => files.size > 1 && !EXPORTED_TWICE.includes(name))
+      .filter(([name, files]) => files.size > 1)
       .map(([name, files]) => `${name}: ${[...files].join(', ')}`)
 
     expect(repeated).toEqual([])

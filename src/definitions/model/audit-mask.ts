@@ -3,9 +3,9 @@ import type { AnyResource } from '../resources/define.ts'
 import type { AnyField, Fields } from '../schema/fields.ts'
 
 /** A record as the code sees it, or a structured member of one. */
-export type Values = Readonly<Record<string, unknown>>
+export type RecordValues = Readonly<Record<string, unknown>>
 /** Returns the values of a record with its secrets masked. */
-export type AuditMask = (values: Values) => Values
+export type AuditMask = (values: RecordValues) => RecordValues
 
 const MASKED = '***'
 
@@ -18,7 +18,7 @@ export function compileAuditMask({ fields, variants }: AnyResource): AuditMask {
   return (values) => {
     const masked = own ? own(values) : values
     const details = byType.get(String(values.typeId))
-    return details ? { ...masked, details: details(values.details as Values) } : masked
+    return details ? { ...masked, details: details(values.details as RecordValues) } : masked
   }
 }
 
@@ -35,7 +35,7 @@ function compileFieldsMask(fields: Fields): AuditMask | undefined {
   return (values) => {
     const masked: Record<string, unknown> = { ...values }
     for (const name of secrets) if (hasValue(masked[name])) masked[name] = MASKED
-    for (const [name, mask] of inner) if (hasValue(masked[name])) masked[name] = mask(masked[name] as Values)
+    for (const [name, mask] of inner) if (hasValue(masked[name])) masked[name] = mask(masked[name] as RecordValues)
     return masked
   }
 }

@@ -1,7 +1,7 @@
 // The values of a record before and after a change, as the audit stores them: the changed members, without secrets and without large
 // values.
 import { createHash } from 'node:crypto'
-import type { Values } from '../../definitions/model/audit-mask.ts'
+import type { RecordValues } from '../../definitions/model/audit-mask.ts'
 import type { AnyChange } from '../transactions/changes.ts'
 
 /** JSON texts; null if there is no record on that side. */
@@ -17,7 +17,7 @@ const MAX_NAME_LENGTH = 1_000
 /** Returns all members of a new or deleted record, and the changed members of an updated one; `mask` masks secrets. */
 export function toAuditValues(
   { before, after }: Pick<AnyChange, 'before' | 'after'>,
-  mask: (values: Values) => Values,
+  mask: (values: RecordValues) => RecordValues,
 ): AuditValues {
   if (!before || !after)
     return { before: before ? toSideText(mask(before)) : null, after: after ? toSideText(mask(after)) : null }
@@ -34,8 +34,8 @@ export function toAuditName(name: string): string {
 }
 
 interface Sides {
-  readonly before: Values
-  readonly after: Values
+  readonly before: RecordValues
+  readonly after: RecordValues
 }
 
 /** The audit record itself has the time of the change. */
@@ -77,12 +77,12 @@ function isDifferent(before: unknown, after: unknown): boolean {
   return typeof before !== 'object' || typeof after !== 'object' || JSON.stringify(before) !== JSON.stringify(after)
 }
 
-function isObject(value: unknown): value is Values {
+function isObject(value: unknown): value is RecordValues {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Writes one side. If it is too long, its longest members are replaced by their size and hash. */
-function toSideText(values: Values): string {
+function toSideText(values: RecordValues): string {
   const whole = JSON.stringify(values)
   if (whole.length <= MAX_SIDE_LENGTH) return whole
   const texts = Object.entries(values).map(([name, value]) => ({ name, text: JSON.stringify(value) ?? 'null' }))

@@ -1,6 +1,6 @@
 // Writes the audit: one record for each change, in the transaction of the change, sealed with the hash of the record before.
 import type { Kysely } from 'kysely'
-import type { Values } from '../../definitions/model/audit-mask.ts'
+import type { RecordValues } from '../../definitions/model/audit-mask.ts'
 import { getCompiledResource } from '../../definitions/model/index.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Database } from '../database.ts'
@@ -41,7 +41,7 @@ export interface ChainHead {
 export class Audit {
   readonly #sealer: AuditSealer
   readonly #clock: Clock
-  /** What `elapsed` was when the monotonic clock read zero. */
+  /** The result of `elapsed` at the time when the monotonic clock read zero. */
   readonly #origin: number
   #head: string
 
@@ -105,6 +105,6 @@ function toSealedRecord(change: AnyChange, { actor, address, requestId }: AuditO
 const hasNoSecrets: ReadonlySet<string> = new Set([PRUNE, CLOCK_JUMP, LOG_LEVEL].map(({ resource }) => resource))
 
 /** Returns the function that masks the secrets of a change. */
-function findMask({ resource }: AnyChange): (values: Values) => Values {
+function findMask({ resource }: AnyChange): (values: RecordValues) => RecordValues {
   return hasNoSecrets.has(resource) ? (values) => values : getCompiledResource(resource).auditMask
 }

@@ -19,7 +19,7 @@ export type TypedSymbol = Pick<FilterSymbol, 'name' | 'type' | 'isNullable' | 'v
 export type Test = (value: Column) => Condition
 
 /** The number of elements of a set. */
-export const COUNT: TypedSymbol = { name: 'count', type: 'integer', isNullable: false }
+export const COUNT_SYMBOL: TypedSymbol = { name: 'count', type: 'integer', isNullable: false }
 
 /** Compiles a predicate to a test of values. @throws INVALID_FILTER if the types are not comparable */
 export function compileTest(sqlDialect: SqlDialect, node: ComparisonNode, typed: TypedSymbol, at: Position): Test {

@@ -5,7 +5,7 @@ import type { Database } from '../database.ts'
 import { ALWAYS, joinConditions, sqlText } from '../lists/sql-text.ts'
 import { getSqlDialect, type PlanningCosts, type SqlDialect } from '../sql-dialect.ts'
 import {
-  COUNT,
+  COUNT_SYMBOL,
   type Column,
   type ComparisonNode,
   type Condition,
@@ -131,7 +131,7 @@ export class FilterCompiler {
       case 'symbol':
         return this.#compilePlain(node, left, isNegated)
       case 'count':
-        return compileTest(this.#sqlDialect, node, COUNT, left.set.symbol.at)(this.#compileCount(left.set))
+        return compileTest(this.#sqlDialect, node, COUNT_SYMBOL, left.set.symbol.at)(this.#compileCount(left.set))
       default:
         return this.#compileQuantified(node, left.kind, left.symbol)
     }
