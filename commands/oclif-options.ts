@@ -5,7 +5,7 @@ import { type Interfaces, settings } from '@oclif/core'
 
 /** Package.json, with the topics that the build lists. */
 export function loadOptions(): Interfaces.LoadOptions & object {
-  // What was built is run, whatever NODE_ENV says.
+  // The built files are run, whatever NODE_ENV says.
   settings.enableAutoTranspile = false
   const pjson = readJson('../../package.json') as Interfaces.PJSON
   const topics = readJson('../topics.json') as Interfaces.PJSON['oclif']['topics']

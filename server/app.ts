@@ -179,7 +179,7 @@ function toBodyLimitKey({ access, bodyLimit }: AnyOperation): BodyLimitKey {
 interface OperationRoute {
   readonly path: string
   readonly api: Api | undefined
-  /** What a listener must carry for it; undefined for paths that every listener has. */
+  /** The API that a listener must carry for it; undefined for paths that every listener has. */
   readonly listenerApi: ListenerApi | undefined
 }
 

@@ -24,7 +24,7 @@ import { EventLoopDelay } from './monitoring/load.ts'
 import { openMetrics } from './monitoring/open-metrics.ts'
 import { startTimers } from './timers.ts'
 
-/** What clients call the APIs when they look for controllers. */
+/** The names of the APIs for clients that look for controllers. */
 const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
 
 export interface StartOptions {
@@ -32,7 +32,7 @@ export interface StartOptions {
   /** Settings that win over the file; a new directory keeps them. */
   readonly settings: Overrides
   readonly env: NodeJS.ProcessEnv
-  /** Where the log goes; stderr unless said otherwise. */
+  /** The destination of the log; stderr by default. */
   readonly logTo?: DestinationStream
 }
 
@@ -40,7 +40,7 @@ export interface Running {
   readonly controller: Controller
   /** Under which clients reach it. */
   readonly url: string
-  /** What is really bound. */
+  /** The addresses that are really bound. */
   readonly addresses: readonly string[]
   /** SHA-256 of the root certificate. */
   readonly fingerprint: string

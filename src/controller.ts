@@ -96,7 +96,7 @@ export interface Controller {
   close(): Promise<void>
 }
 
-/** What renders records. */
+/** The parts that render records. */
 interface Records {
   readonly behaviors: Behaviors
   readonly cache: RecordCache
@@ -109,14 +109,14 @@ interface Certificates {
   readonly upkeep: CertificateUpkeep
 }
 
-/** What is known of the posture of machines, and what follows from it. */
+/** The reported posture of machines, and the parts that follow from it. */
 interface Posture {
   readonly reported: ReportedPosture
   readonly deadlines: PostureDeadlines
   readonly failedRequests: FailedServiceRequests
 }
 
-/** What concerns routers besides their records. */
+/** The parts for routers, besides their records. */
 interface Routers {
   readonly provisioner: RouterProvisioner
   readonly renewal: CertificateRenewal

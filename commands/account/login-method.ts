@@ -67,7 +67,7 @@ function nameProfile(url: string, { identity }: LoginFlags): string {
   return identity === undefined ? toProfileName(url) : basename(identity).replace(/\.json$/i, '')
 }
 
-/** What the user is told if a login replaces the session of another user in a profile; undefined if it does not. */
+/** The warning that a login replaces the session of another user in a profile; undefined if it does not. */
 export function describeReplacement(name: string, before: Profile | undefined, next: Profile): string | undefined {
   if (before?.token === undefined) return undefined
   const user = findUser(before)
@@ -105,7 +105,7 @@ export function chooseMethod(flags: LoginFlags, profile: Profile | undefined, is
 
 const STDIN = '-'
 
-/** What a profile stores of the method: stdin cannot be read again. */
+/** The method as a profile stores it: stdin cannot be read again. */
 export function toStoredMethod({ identityFile, extJwtFile }: LoginMethod, factor: PrimaryFactor): SignInMethod {
   return {
     username: factor.method === 'password' ? factor.username : undefined,

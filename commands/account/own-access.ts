@@ -27,7 +27,7 @@ type AccessType = 'Dial' | 'Bind'
 export interface OwnAccess {
   readonly id: string
   readonly name: string
-  /** What policies grant. */
+  /** The rights that policies grant. */
   readonly permissions: readonly AccessType[]
   /** The granted rights whose posture checks pass. */
   readonly allowed: readonly AccessType[]
@@ -78,7 +78,7 @@ function describeRouters(count: number): string {
   return count === 0 ? 'no policy lets you use an edge router for it' : 'none of its edge routers is online'
 }
 
-/** What each type of check requires of the machine or the person. */
+/** The requirement of each type of check on the machine or the person. */
 const REQUIREMENTS: Readonly<Record<string, string>> = {
   MFA: 'a code of your second factor in the session that connects',
   OS: 'an operating system that a policy allows',

@@ -5,7 +5,7 @@ import { EXIT } from '../foundation/exit-codes.ts'
 import { type CommandRun, defineConnectedCommand } from '../framework/connected.ts'
 import { escapeControls } from '../terminal/text.ts'
 
-/** What is in order and what is not, with what was put right if that was asked for. */
+/** The results of the checks, with the repairs if they were asked for. */
 type FixReport = Report & { readonly fixes?: readonly Fix[] }
 
 export const doctor = defineConnectedCommand({

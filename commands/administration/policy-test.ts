@@ -8,7 +8,7 @@ import { requiredArgument } from '../framework/arguments.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { escapeLines } from '../terminal/text.ts'
 
-/** What a file expects of an identity and a service. */
+/** The expectation of a file about an identity and a service. */
 interface Expectation {
   readonly identity: string
   readonly service: string

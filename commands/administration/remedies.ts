@@ -25,14 +25,14 @@ export function toCommandWords(
   ]
 }
 
-/** What `identity create` fills in by itself. */
+/** Omits the members that `identity create` fills in by itself. */
 function omitDefaults(plural: string, members: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   if (plural !== 'identities') return members
   const { type: _, isAdmin: _isAdmin, enrollment: _enrollment, ...rest } = members
   return rest
 }
 
-/** Where the token goes that an identity enrolls with, or the configuration of a router, which has its token beside it. */
+/** The flags for the file of an identity's token, or for that of a router's configuration, which has the token next to it. */
 function toTokenFlags(
   operation: Remedy['operation'],
   plural: string,

@@ -105,7 +105,7 @@ function canChangeAccess({ method, path }: OperationDescription): boolean {
 export function assertConfirmable({ operation, isBulk }: CommandTask, { flags, words }: CommandRun): void {
   if (flags.yes || flags['dry-run'] || canPrompt() || !alwaysAsks(operation)) return
   const isSelection = flags.all === true || flags.filter !== undefined
-  // That no record is named is reported instead.
+  // A command without any record reports that instead.
   if (isBulk && words.length === 0 && !isSelection) return
   const subject = words.length > 0 ? ` of ${words.join(', ')}` : ''
   throw makeUsageError(`cannot prompt for the confirmation${subject} without a terminal`, {

@@ -12,7 +12,7 @@ import { type BodyFlag, toTypedFlag } from './body-flags.ts'
 import type { CommandTask } from './task.ts'
 
 const METHOD_FLAGS: readonly string[] = ['ott', 'ottca', 'updb']
-// What else an identity can sign in by.
+// Other ways by which an identity can sign in.
 const OTHER_WAYS: readonly string[] = ['external-id', 'data']
 
 /**
@@ -40,7 +40,7 @@ function listMethods({ members }: CommandTask): string[] {
   return members.filter(isMethod).map(toTypedFlag)
 }
 
-/** What the user is told about the token of a record: when it expires, and how to obtain it, if the command does not print it. */
+/** Tells the user about the token of a record: when it expires, and how to obtain it, if the command does not print it. */
 export async function describeToken(task: CommandTask, record: OutputRecord, { flags }: CommandRun): Promise<string[]> {
   const jwt = task.carriesJwt ? findJwt(record) : undefined
   const [noun = ''] = task.commandId.split(':')
@@ -54,7 +54,7 @@ export async function describeToken(task: CommandTask, record: OutputRecord, { f
   return [`Its token expires ${toTimeText(expiresAt)}, at ${expiresAt}.`, `Next: ${command}`]
 }
 
-/** What helps a new identity that has no way to sign in. */
+/** Suggests a command for a new identity that has no way to sign in. */
 function describeNoToken({ externalId }: OutputRecord, label: string): string[] {
   if (typeof externalId === 'string' && externalId !== '') return []
   const command = toCommandLine('enrollment create', ['--identity', label, '--method', 'ott'])

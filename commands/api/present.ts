@@ -19,7 +19,7 @@ import { getColumns } from './listing.ts'
 import { addReferenceNames, isForPeople } from './reference-names.ts'
 import type { CommandTask, PreparedRequest } from './task.ts'
 
-/** What a request has done. */
+/** The outcome of a request. */
 export interface RequestOutcome {
   /** A sentence about the change; undefined if nothing was changed. */
   readonly sentence?: string
@@ -53,7 +53,7 @@ export async function buildOutcome(
   return { record: namedRecord }
 }
 
-/** What the change would do: the record is as it was before. */
+/** The effects of the change, which is not made: the record is as it was before. */
 async function buildDryRun(task: CommandTask, request: PreparedRequest, run: CommandRun): Promise<RequestOutcome> {
   const { commandId, operation, api } = task
   const [noun = '', verb = ''] = commandId.split(':')
@@ -114,7 +114,7 @@ async function buildDone(
   return { sentence, record: facts, isSentence: true }
 }
 
-/** What operations do that have no record, and go on or leave something behind; the full stop follows. */
+/** Sentences for operations that have no record, and go on or leave something behind; the full stop follows. */
 const SENTENCES: Readonly<Record<string, string>> = {
   checkDataIntegrity: 'Started a check of the data; its results: controller database data-integrity-results',
   fixDataIntegrity:

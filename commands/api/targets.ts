@@ -10,7 +10,7 @@ import type { CommandTask } from './task.ts'
 /** A record, by the parameters of the operation's path. */
 export interface Target {
   readonly ids: Readonly<Record<string, string>>
-  /** What the user calls it; empty for an operation without arguments. */
+  /** The record as the user names it; empty for an operation without arguments. */
   readonly label: string
 }
 

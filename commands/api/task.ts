@@ -35,7 +35,7 @@ export interface PreparedRequest {
   /** The ids of the path's parameters. */
   readonly ids: Readonly<Record<string, string>>
   readonly body: unknown
-  /** What the user calls the record; empty if the path names none. */
+  /** The record as the user names it; empty if the path names none. */
   readonly label: string
   /** Defaults that were filled in, as text for the user. */
   readonly defaults: readonly string[]

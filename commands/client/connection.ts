@@ -159,7 +159,7 @@ async function readVariables(flagUrl: string | undefined, profiles: Profiles): P
   return readEnvironment(process.env, flagUrl, profiles)
 }
 
-/** Why no profile is chosen, and the command that helps. */
+/** Explains why no profile is chosen, with the command that helps. */
 export function describeNoProfile({ names }: Profiles): { readonly message: string; readonly hint: string } {
   const [name] = names
   if (name === undefined) return { message: 'there is no profile yet', hint: 'controller login https://HOST:PORT' }

@@ -67,7 +67,7 @@ const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: 
   SQLITE_IOERR: ['the disk is full, or reports errors', 'free some space on the disk, or replace it if it is broken'],
 }
 
-/** Why a database cannot be used, by the primary code of SQLite. */
+/** Explains why a database cannot be used, by the primary code of SQLite. */
 function explainStorageFault({ code = '', message }: Error & { code?: string }): readonly [string, string?] {
   return STORAGE_REASONS[code.split('_').slice(0, 2).join('_')] ?? [message]
 }

@@ -114,7 +114,7 @@ function untrustedError(message: string, { source }: EnrollmentToken): CommandEr
   })
 }
 
-/** Why a controller does not accept a token, with what to do. */
+/** Explains why a controller does not accept a token, with what to do. */
 export function explainRejectedToken({ source, expiresAt, url }: EnrollmentToken): CommandError {
   const isExpired = expiresAt !== undefined && Date.parse(expiresAt) <= Date.now()
   const reason = isExpired

@@ -7,7 +7,7 @@ import { readRootFile, rootFromPem } from './trust.ts'
 
 type Variable = `CONTROLLER_${'PROFILE' | 'URL' | 'TOKEN' | 'IDENTITY_FILE' | 'ROOT_FILE'}`
 
-/** What the variables name: no profile if they hold neither a credential nor a controller with its root. */
+/** The settings of the variables: no profile if they hold neither a credential nor a controller with its root. */
 export interface Environment {
   /** It is not stored, and has no name. */
   readonly profile: Profile | undefined

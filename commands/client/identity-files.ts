@@ -7,7 +7,7 @@ import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'
 import { describeFileError } from '../foundation/file-errors.ts'
 import { CLIENT_PATH } from './client.ts'
 
-/** What an identity needs to reach its controller and to sign in there. */
+/** The contents of an identity file: how the identity reaches its controller, and signs in there. */
 export interface IdentityFile {
   /** `https://host:port` */
   readonly url: string

@@ -56,7 +56,7 @@ async function findOwned(
   return identity ? searchRecords(client, list, `${ownerSymbol} = ${quoteText(identity.id)}`, MAX_OWNED) : []
 }
 
-// As many as an ambiguous name lists.
+// As many as the error for an ambiguous name lists.
 const MAX_OWNED = 5
 
 /** The id of the record that has `text` as its id or name, as a part of a path. @throws CommandError like `resolveId` */

@@ -23,7 +23,7 @@ export interface ApiSession {
 /** A second factor that a session owes. */
 export interface AuthQuery {
   readonly typeId?: string
-  /** Where the user obtains an external JWT. */
+  /** The address at which the user obtains an external JWT. */
   readonly httpUrl?: string
 }
 

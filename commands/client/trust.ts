@@ -17,7 +17,7 @@ export interface RootCertificate {
   readonly fingerprint: string
 }
 
-/** What a controller offers to a client that does not trust it yet. */
+/** The certificates that a controller offers to a client that does not trust it yet. */
 export interface OfferedTrust {
   /** The certificate of the TLS server, on the connection that the authorities came from. */
   readonly server: X509Certificate

@@ -4,7 +4,7 @@ import { escapeJson, escapeLines } from '../terminal/text.ts'
 
 /** The command that failed. */
 export interface FailedAttempt {
-  /** As it is typed: `identity list`. */
+  /** The command, as it is typed: `identity list`. */
   readonly command: string
   readonly argv: readonly string[]
   /** Names of its flags, to suggest one for an unknown flag. */

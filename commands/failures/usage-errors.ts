@@ -78,7 +78,7 @@ interface UsageMistake {
   readonly field?: string | undefined
 }
 
-/** What the parser says of a flag, and what this program says in its place, by the words of the form. */
+/** The messages of the parser about a flag, and this program's messages in their place, by the words of the form. */
 const FORMS: readonly (readonly [form: RegExp, describe: (flag: string, words: string) => string])[] = [
   [
     /^Parsing --(\S+) Expected an integer but received: (.*)$/s,

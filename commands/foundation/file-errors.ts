@@ -25,7 +25,7 @@ export function isFileError(error: unknown): error is NodeJS.ErrnoException {
   return typeof code === 'string' && code in REASONS && typeof syscall === 'string'
 }
 
-/** Why a path cannot be used, as the end of a sentence. An error of another kind is returned as its message. */
+/** The reason why a path cannot be used, as the end of a sentence. An error of another kind is returned as its message. */
 export function describeFileError(error: unknown, path: string): string {
   const { code = '', message } = error as NodeJS.ErrnoException
   const reason = REASONS[code]
@@ -34,7 +34,7 @@ export function describeFileError(error: unknown, path: string): string {
   return owner === undefined ? reason : `${reason}: ${owner}`
 }
 
-/** Why a file cannot be written, as the end of a sentence. It depends on the directory of the file. */
+/** The reason why a file cannot be written, as the end of a sentence. It depends on the directory of the file. */
 export function describeWriteError(error: unknown, path: string): string {
   const directory = dirname(path)
   if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return describeFileError(error, directory)

@@ -43,7 +43,7 @@ export async function exitOnInterrupt<T>(message: string, work: () => Promise<T>
   }
 }
 
-/** What removes the `^C` of a terminal, or a progress bar, before a message. */
+/** The characters that remove the `^C` of a terminal, or a progress bar, before a message. */
 function clearLine(): string {
   return process.stderr.isTTY === true ? '\r\u001b[K' : ''
 }

@@ -12,7 +12,7 @@ export class RequestError extends Error {
   /** The invalid value, as text; for a record in use, the ids of the records that use it. */
   readonly value: string | undefined
   readonly requestId: string | undefined
-  /** What else is wrong with the request. */
+  /** The other problems of the request. */
   readonly others: readonly InvalidMember[]
 
   constructor(target: string, reply: Reply) {
@@ -35,7 +35,7 @@ export class RequestError extends Error {
     return this.field !== undefined && this.reason === DUPLICATE_REASON
   }
 
-  /** What is wrong, as far as the response explains it. */
+  /** The problem, as far as the response explains it. */
   get explanation(): string {
     const { code, message, field, reason, value } = this
     if (!reason) return message

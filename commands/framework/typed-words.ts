@@ -2,7 +2,7 @@
 // typed without one.
 import type { Interfaces } from '@oclif/core'
 
-/** What a command accepts. */
+/** The words that a command accepts. */
 export interface AcceptedWords {
   readonly flags?: Interfaces.FlagInput
   readonly args?: Interfaces.ArgInput

@@ -24,7 +24,7 @@ function findPackage(): string {
   return realpathSync(folders.find((folder) => existsSync(join(folder, TEMPLATE))) ?? '.')
 }
 
-/** What systemd looks programs up in by default. */
+/** The default path in which systemd looks programs up. */
 const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin'
 
 /**

@@ -7,7 +7,7 @@ import type { CommandRun } from '../framework/connected.ts'
 import { withProgress } from '../terminal/progress.ts'
 import type { SectionSource } from './sections.ts'
 
-/** What has been changed after a transaction. */
+/** The numbers of changes after a transaction. */
 interface ApplyProgress {
   readonly creates: number
   readonly changes: number

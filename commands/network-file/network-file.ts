@@ -5,7 +5,7 @@ import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { describeFileError } from '../foundation/file-errors.ts'
 import { describeMistake, findSubject, type Mistake, type ReadSection, toMistakeText } from './sections.ts'
 
-/** What the controller accepts by default, and far more than a person reads. */
+/** The default limit of the controller, and far more than a person reads. */
 const MAX_FILE_BYTES = 32 * 1024 * 1024
 const VERSION = 1
 const TAG_REASON = 'tags (!) are not supported: write the value without one'
@@ -23,7 +23,7 @@ export class NetworkFile {
   readonly #file: string
   readonly #document: Document
   readonly #lines: LineCounter
-  /** What is wrong, and where. */
+  /** The mistakes, with their places. */
   readonly #mistakes: { readonly offset: number; readonly reason: string }[] = []
 
   private constructor(yaml: Yaml, file: string, document: Document, lines: LineCounter) {
@@ -62,13 +62,13 @@ export class NetworkFile {
     }
   }
 
-  /** What is wrong at which line and column; undefined if it is not at a place in the file. */
+  /** Describes a mistake by its line and column; undefined if it is not at a place in the file. */
   describeMistake(mistake: Mistake): string | undefined {
     const text = describeMistake(this.sections, mistake)
     return text === undefined ? undefined : `${this.#placeText(this.findOffset(mistake))}: ${text}`
   }
 
-  /** Where the member stands that the controller rejected. */
+  /** The place of the member that the controller rejected. */
   findOffset({ field = '' }: Mistake): number {
     const { section, isOfSection, path } = findSubject(this.sections, field)
     return section ? this.#findOffset([section.resource, ...(isOfSection ? [] : path)]) : 0

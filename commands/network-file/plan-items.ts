@@ -139,7 +139,7 @@ function toEffectName({ kind, blockedBy }: RightItem): EffectName {
   return blockedBy ? 'blockedLosses' : 'loses'
 }
 
-/** What posture says of a right at the moment. */
+/** The posture checks that block a right at the moment, as text. */
 function toCondition({ kind, blockedBy }: RightItem): string {
   if (!blockedBy) return ''
   const names = blockedBy.join(', ')

@@ -8,7 +8,7 @@ import { describeMistake, type Mistake, type ReadSection, type SectionSource, to
 const KIND = 'controller-plan'
 const VERSION = 1
 
-/** What is applied by a saved plan, and nothing else. */
+/** The changes that a saved plan applies, and nothing else. */
 interface PlanContent {
   readonly isPruning: boolean
   readonly digest: string

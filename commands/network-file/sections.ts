@@ -10,25 +10,25 @@ export interface ReadSection {
   readonly records: readonly Readonly<Record<string, unknown>>[]
 }
 
-/** What the controller says of a member of the request. */
+/** The controller's error about a member of the request. */
 export interface Mistake {
   readonly field?: string | undefined
   readonly reason?: string | undefined
   readonly value?: string | undefined
 }
 
-/** What a plan is made of: files, or a saved plan. Its messages name places in it. */
+/** The source of a plan: files, or a saved plan. Its messages name places in it. */
 export interface SectionSource {
   readonly sections: readonly ReadSection[]
   /** How messages name it. */
   readonly label: string
   /** The same error, with the place of each member that the controller rejected. */
   locate(error: unknown): unknown
-  /** What is wrong and where; undefined if it is not at a place in the sections. */
+  /** Describes a mistake and its place; undefined if it is not at a place in the sections. */
   describeMistake(mistake: Mistake): string | undefined
 }
 
-/** As many mistakes are reported as the controller names. */
+/** The greatest number of mistakes that are reported: as many as the controller names. */
 export const MAX_MISTAKES = 100
 
 /** The part of a request that a mistake is about. */

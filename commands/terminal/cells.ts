@@ -23,7 +23,7 @@ const GOOD_VALUES: Readonly<Record<string, boolean>> = {
   disabled: false,
 }
 
-// What the API says instead of a time that does not exist, such as that of a certificate which a record has none of.
+// The API's value for a time that does not exist, such as that of a certificate which a record does not have.
 const NO_TIME = '0001-01-01T00:00:00.000Z'
 
 // The member with what is allowed now: nothing, which is not the same as a value that is missing.

@@ -33,7 +33,7 @@ export interface Output extends Screen {
   write(text: string): Promise<void>
 }
 
-/** What of a result is printed. */
+/** The part of a result that is printed. */
 export interface Selection {
   /** A JMESPath expression. */
   readonly query?: string | undefined

@@ -2,8 +2,8 @@
 import { makeUsageError } from '../foundation/exit-codes.ts'
 
 /**
- * What the expression selects. @throws CommandError with exit code 2 if it is not a JMESPath expression, or does not fit the
- * result
+ * Returns the selection of the expression. @throws CommandError with exit code 2 if it is not a JMESPath expression, or does not fit
+ * the result
  */
 export async function selectByQuery(expression: string, value: unknown): Promise<unknown> {
   const { search } = await import('@jmespath-community/jmespath')

@@ -38,12 +38,12 @@ export function detectSignInDialect(
   return readSessionHeader(headers).dialect ?? (isPeer ? 'openziti' : fallback)
 }
 
-/** What a sign-in returns besides its body: the token under both names. */
+/** The headers of a sign-in's response: the token under both names. */
 export function makeSessionHeaders(token: string): Record<string, string> {
   return { [SESSION_HEADERS.native]: token, [SESSION_HEADERS.openziti]: token }
 }
 
-/** What a sign-in by a certificate returns besides its body, where its holder is asked to extend it. */
+/** The headers of the response to a sign-in by a certificate, whose holder may be asked to extend it. */
 export function makeExtensionHeaders(dialect: Dialect, isExtendRequested: boolean): Record<string, string> {
   return dialect === 'openziti' && isExtendRequested ? { 'ziti-authenticator-extend-requested': 'true' } : {}
 }

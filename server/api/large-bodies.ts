@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream'
 // A body that is written at once is copied as a whole when it is encrypted, once for each client that does not read.
 const MAX_BYTES_AT_ONCE = 64 * 1024
 
-// What a TLS record holds at most.
+// The greatest length of a TLS record.
 const PIECE_BYTES = 16 * 1024
 
 export function isLarge(body: Buffer | string): boolean {

@@ -54,7 +54,7 @@ export interface BodyReader<B> {
   read(sent: unknown, tolerance: BodyTolerance): B
 }
 
-/** What an operation is called with. */
+/** A call of an operation. */
 export interface Call<B = unknown> {
   readonly operation: AnyOperation
   readonly controller: Controller
@@ -107,7 +107,7 @@ export interface Operation<B = unknown> {
   readonly path: string
   /** Paths at the root of the server where it is found too. */
   readonly atRoot?: readonly string[]
-  /** What a listener must carry for its paths at the root, which every listener has otherwise. */
+  /** The API that a listener must carry for paths at the root; without it, every listener has them. */
   readonly listenerApi?: ListenerApi
   /** One sentence. */
   readonly summary: string
@@ -125,7 +125,7 @@ export interface Operation<B = unknown> {
   readonly responseHeaders?: Readonly<Record<string, JsonSchema>>
   /** Statuses by which it refuses besides those that follow from what it is. */
   readonly errorStatuses?: readonly number[]
-  /** What it does not do yet, although it is served; the documents say so, and a test keeps the list of such operations. */
+  /** The part that is not implemented, although the operation is served; the documents say so, and a test lists such operations. */
   readonly incomplete?: string
   /** The setting that limits its body, if it is not the one that follows from who may call it. */
   readonly bodyLimit?: 'limits.postureBody' | 'limits.networkFile'

@@ -26,7 +26,7 @@ export class HttpConnection {
   latestResponse: ServerResponse | undefined
   /** The response to the request that is run, or was run last. */
   runningResponse: ServerResponse | undefined
-  /** What was taken from the socket, which does not have it any more. */
+  /** The certificates that were taken from the socket, which does not have them any more. */
   takenCertificates: readonly X509Certificate[] | undefined
   unsent: UnsentBytes | undefined
   /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */

@@ -24,7 +24,7 @@ export class OpenConnections {
   close(): void {
     this.#isClosing = true
     for (const { runningResponse } of this.#connections) if (runningResponse) closeAfter(runningResponse)
-    // What has arrived is read between the two.
+    // Bytes that have arrived are read between the two.
     setImmediate(() => setImmediate(() => this.#closeIdle()))
   }
 

@@ -31,7 +31,7 @@ export class SlowReaders {
   #bufferedBytes = 0
   #checkedMs = 0
   readonly #releaseRequest: (this: ServerResponse) => void
-  /** What was cut since the log last told so, by reason. */
+  /** The connections that were cut and are not in the log yet, by reason. */
   readonly #unreported = new Map<string, { connections: number; bytes: number }>()
   #timer: NodeJS.Timeout | undefined
 

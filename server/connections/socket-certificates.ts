@@ -12,7 +12,7 @@ const NO_ISSUER_PRESENTED = 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'
 // OpenSSL's result of a longer path that has no other fault but that it ends at no authority that OpenSSL knows: it knows none.
 const ISSUER_PRESENTED = 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'
 
-// What OpenSSL allocates for a certificate; see parsed-certificates.ts.
+// The memory that OpenSSL allocates for a certificate; see parsed-certificates.ts.
 const CERTIFICATE_BYTES = 8_000
 /** How much memory may be lost to `getPeerX509Certificate` as long as the process runs, by known clients and by others. */
 const lossBudgets = { known: 8 * 1024 * 1024, unknown: 8 * 1024 * 1024 }

@@ -13,7 +13,7 @@ import { buildContentSecurityPolicy, type Directives, needsReferrer } from './co
 import { findFile } from './find-file.ts'
 import { findOverlap, findPrivateFile } from './private-files.ts'
 
-/** Where OpenZiti controllers have their console: its pages are built for this path. */
+/** The path at which OpenZiti controllers have their console: its pages are built for it. */
 const CONSOLE_PATH = '/zac'
 const INDEX = 'index.html'
 

@@ -6,7 +6,7 @@ import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
 import { encodeMessage, type Message, type ReplyTarget } from './message.ts'
 
-/** Why a channel ended, for the log. */
+/** The reason why a channel ended, for the log. */
 export type CloseReason =
   | 'closed by the router'
   | 'malformed message'
@@ -51,8 +51,8 @@ const MAX_UNSENT_BYTES = 32 * 1024 * 1024
 const MAX_MESSAGES_IN_PROGRESS = 64
 const MAX_BYTES_IN_PROGRESS = 1024 * 1024
 
-// What must not wait behind long messages: the greeting, for which a router waits before it uses the channel, and routes. The end
-// of a route goes with them, because order holds within a connection only.
+// Messages that must not wait behind long ones: the greeting, for which a router waits before it uses the channel, and routes. The
+// end of a route goes with them, because order holds within a connection only.
 const URGENT_TYPES: ReadonlySet<number> = new Set([ContentType.SERVER_HELLO, ContentType.ROUTE, ContentType.UNROUTE])
 
 const EMPTY = Buffer.alloc(0)

@@ -3,13 +3,13 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../src/foundation/clock.ts'
 import { MalformedFrameError, MESSAGE_LIMITS, type Message, type MessageReader } from './message.ts'
 
-/** What routers use a connection for. Those of release 1 have one connection, for everything. */
+/** The uses that routers have for a connection. Those of release 1 have one connection, for everything. */
 export const CONNECTION_TYPES = ['ctrl.default', 'ctrl.high'] as const
 export type ConnectionType = (typeof CONNECTION_TYPES)[number]
 
 export interface ConnectionSource {
   readonly socket: Duplex
-  /** What has been read from the socket beyond the hello is still in it. */
+  /** The reader, which still holds the bytes that were read from the socket beyond the hello. */
   readonly reader: MessageReader
   readonly type: ConnectionType
 }
@@ -81,7 +81,7 @@ export class Connection {
     if (!this.#isTurnScheduled) this.#scheduleTurn()
   }
 
-  /** What is sent in one go is written as one, because each write by itself encrypts a record and calls the system. */
+  /** Frames that are sent in one turn are written as one, because each write by itself encrypts a record and calls the system. */
   write(frame: Buffer): void {
     if (this.#socket.writableCorked === 0) {
       this.#socket.cork()

@@ -86,7 +86,7 @@ export const ChannelHeader = {
   VERSION: 4,
   HEARTBEAT: 5,
   HEARTBEAT_RESPONSE: 6,
-  /** What a grouped connection is for. */
+  /** The purpose of a grouped connection. */
   CONNECTION_TYPE: 7,
   CONTROLLER_ID: 8,
   /** Whether a router may have several connections at a time; 10 and 11 then have another meaning. */

@@ -1,13 +1,13 @@
 // Bounds the memory of dials that are being handled: of each router by their number, and of all routers together in bytes.
 import type { Message } from './message.ts'
 
-/** What one router has in progress. */
+/** The dials in progress of one router. */
 export interface DialShare {
   count: number
   bytes: number
 }
 
-/** Why a dial is not handled. */
+/** The reason why a dial is not handled. */
 export type DialObjection = 'too-many' | 'too-long' | 'busy'
 
 /** All that a dial holds while it waits for routers. */

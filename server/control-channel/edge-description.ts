@@ -1,4 +1,4 @@
-// Where the clients of an edge router reach it, as the router describes it.
+// The addresses at which clients reach an edge router, as the router describes them.
 import type { EdgeDescription } from '../../src/network/routers/router-connection.ts'
 import { MalformedBodyError, requireAtMost } from './handlers/message-handler.ts'
 import type { ClientHello } from './messages/edge_pb.ts'

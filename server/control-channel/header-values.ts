@@ -5,7 +5,7 @@ export class HeaderValueError extends Error {
   override readonly name = 'HeaderValueError'
 }
 
-// What routers accept of a collection, so that what one router sends can be sent on to another.
+// Limits that routers have for a collection, so that the values of one router can be sent on to another.
 export const MAX_ENTRIES = 128
 export const MAX_ENTRY_BYTES = 8_192
 

@@ -31,7 +31,7 @@ export type Grouping =
     }
   | { readonly type: ConnectionType; readonly isFirst: false; readonly group: ConnectionGroup }
 
-/** What a hello says, before any of it is verified. */
+/** The contents of a hello, before any of it is verified. */
 export interface ReceivedHello {
   readonly routerId: string
   readonly version: VersionInfo

@@ -22,7 +22,7 @@ import type { Message } from './message.ts'
 import { greetRouter, handleRouterMessage } from './message-dispatch.ts'
 import type { WorkInProgress } from './work-in-progress.ts'
 
-/** What all channels share. */
+/** The parts that all channels share. */
 export interface SharedParts {
   readonly controller: Controller
   readonly controllerId: string
@@ -177,7 +177,7 @@ export class RouterChannel {
     this.#sendAgain()
   }
 
-  /** What was sent last over a lost connection may not have arrived, and the router does not ask for it. */
+  /** The last messages over a lost connection may not have arrived, and the router does not ask for them. */
   #sendAgain(): void {
     const { log, routers } = this.#parts.controller
     const router = this.#router

@@ -31,7 +31,7 @@ const CHECK_INTERVAL_MS = 1_000
 
 type Server = http.Server | https.Server
 
-/** What follows the connections of HTTP clients. */
+/** The parts that follow the connections of HTTP clients. */
 interface Clients {
   readonly slowReaders: SlowReaders
   readonly openConnections: OpenConnections
@@ -187,7 +187,7 @@ function divideByProtocol(
   })
 }
 
-/** What a TLS server takes anew if the certificate changes; nothing of it is carried over from the context before. */
+/** The options that a TLS server takes anew if the certificate changes; it keeps nothing of its previous context. */
 function toSecureContext({ serverKeyPem, serverChainPem }: Authority) {
   return {
     key: serverKeyPem,

@@ -13,7 +13,7 @@ const STDERR = 2
 export interface LogOutputOptions {
   /** Is told how many lines were dropped, once lines can be written again. */
   onRecovered(droppedLines: number): void
-  /** Where the log goes; standard error by default. */
+  /** The destination of the log; standard error by default. */
   readonly fd?: number
   readonly maxQueuedBytes?: number
 }
@@ -24,7 +24,7 @@ export class LogOutput {
   readonly #maxQueuedBytes: number
   readonly #onRecovered: LogOutputOptions['onRecovered']
   #queue: string[] = []
-  /** What of the queue was taken out to be written, and is not written yet. */
+  /** Bytes that were taken out of the queue, and are not written yet. */
   #unwritten: Buffer = Buffer.alloc(0)
   #queuedBytes = 0
   #droppedLines = 0

@@ -174,7 +174,7 @@ function listErrorStatuses({
   const statuses: Record<number, boolean> = {
     // A body that is not asked for is looked at, too.
     400: isChange || Object.keys(query ?? {}).length > 0,
-    // What a public operation is sent are credentials.
+    // The body of a public operation holds credentials.
     401: !isPublic || body !== undefined,
     403: !isPublic && access.isForbidden === true,
     404: path.includes(':'),

@@ -58,7 +58,7 @@ import { makeResourceOperations, type OperationOverrides } from './resource-oper
 /** A deletion that would leave no administrator who could sign in. */
 const LAST_ADMINISTRATOR: OperationOverrides = { errorStatuses: { delete: [409] } }
 
-/** Where the operations of a resource are not just what follows from it. */
+/** The operations of resources that differ from those that follow from the definition. */
 const overrides: Readonly<Record<string, OperationOverrides>> = {
   [services.plural]: serviceOverrides,
   // The authority of an enrollment that is unknown; the last administrator, and its last credential.

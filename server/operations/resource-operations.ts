@@ -41,7 +41,7 @@ export interface OperationOverrides extends ShowOptions {
   readonly errorStatuses?: Readonly<Partial<Record<ResourceOperation, readonly number[]>>>
   /** Further query parameters of list and detail, which `presentation` and `restrict` may read. */
   readonly query?: Readonly<Record<string, QueryParameter>>
-  /** Which records of the list the caller asks for, besides what the filter says. */
+  /** Restricts the list to the records that the caller asks for, besides the filter. */
   restrict?(call: Call): Promise<readonly Restriction[]>
 }
 

@@ -1,8 +1,8 @@
-// Which methods and which APIs a path has, for requests that match no route: the router only knows that none matched.
+// The methods and APIs of each path, for requests that match no route: the router only knows that none matched.
 import type { ListenerApi } from '../../src/settings/config.ts'
 import { PathTree } from './path-tree.ts'
 
-/** What is found at a path. */
+/** The methods and APIs of a path. */
 export interface PathEntry {
   readonly methods: ReadonlySet<string>
   /** The APIs the path belongs to; undefined stands for those at the root that every listener has. */
@@ -19,7 +19,7 @@ export class PathTable {
     apis.add(api)
   }
 
-  /** What all routes together have at the path of a URL; undefined if there is none. */
+  /** The methods and APIs of all routes together at the path of a URL; undefined if it has none. */
   find(url: string): PathEntry | undefined {
     const path = decodePath(url)
     const entries = path === undefined ? [] : this.#tree.findAll(path)

@@ -22,11 +22,11 @@ declare module 'fastify' {
     state: RequestState
   }
   interface FastifyContextConfig {
-    /** What the route does; absent where no route matched. */
+    /** The operation of the route; absent if no route matched. */
     operation?: AnyOperation
     /** The API that the route belongs to; routes at the root belong to none. */
     api?: Api | undefined
-    /** What a listener must carry for the route; undefined for routes that every listener has. */
+    /** The API that a listener must carry for the route; undefined for routes that every listener has. */
     listenerApi?: ListenerApi | undefined
   }
 }

@@ -32,7 +32,7 @@ export type ShowReference = (plural: string, id: string) => RawJson
 
 /** How an API shows records. */
 export interface RecordView<Item> {
-  /** What records look like: fields, computed members and links. Nothing is stored by it. */
+  /** The form of records: fields, computed members and links. Nothing is stored by it. */
   readonly shape: AnyResource
   /** The columns of the fields of the shape. */
   toRow(item: Item): MemoryRow
@@ -79,7 +79,7 @@ export class CompiledView<Item> {
     const { view } = this
     const rows = items.map((item) => view.toRow(item) as AnyRow)
     const references = await this.#loadReferences(context, items, rows)
-    // What is not listed is held in memory only, and has no name.
+    // A record that is not listed is in memory only, and has no name.
     const show: ShowReference = (plural, id) =>
       new RawJson((references.get(plural)?.get(id) ?? this.#toReference(plural, id, undefined)).text)
     return items.map((item, at) => {

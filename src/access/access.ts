@@ -27,7 +27,7 @@ import { RouterDirectory } from './router-directory.ts'
 export class Access implements DerivedRows {
   readonly kind = 'derived rows'
   readonly name = 'access'
-  /** What is known beyond records. */
+  /** The state that exists beyond records. */
   readonly live: LiveSources
   readonly posture: PostureSource
   readonly routers = new RouterDirectory()
@@ -109,7 +109,7 @@ export class Access implements DerivedRows {
     return parseRoleSelector(policyRow.semantic as Semantic, JSON.parse(policyRow[field] as string) as string[])
   }
 
-  /** What `ask`, which must not wait for anything, finds as if these changes had been made. */
+  /** The result of `ask` as if these changes had been made. `ask` must not wait for anything. */
   withHypothetical<T>(changes: readonly RecordChange[], ask: (index: PolicyReader) => T): T {
     return this.posture.withHypothetical(changes, () => withHypothetical(this.#index, changes, () => ask(this.#index)))
   }
@@ -148,7 +148,7 @@ export class Access implements DerivedRows {
   /** Follows the changes of a commit, in their order. */
   apply({ changes, at }: Commit): void {
     for (const change of changes) {
-      // Those whom a change takes something from must learn of it as well as those whom it gives something.
+      // Identities that lose something by the change must learn of it as well as those that gain something.
       this.#stamp(change, at)
       applyToIndex(this.#index, change)
       this.#configsChanged(change)

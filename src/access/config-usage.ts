@@ -1,7 +1,7 @@
-// Which services carry a config, and which identities have it in place of another: whom a change of the config concerns.
+// The services that carry a config, and the identities that have it in place of another: a change of the config concerns them.
 import { SetMap } from '../policy/set-map.ts'
 
-/** That an identity gets a config for a service in place of the service's own. */
+/** An identity's config for a service, in place of the service's own. */
 export interface Override {
   readonly identityId: string
   readonly serviceId: string
@@ -52,7 +52,7 @@ export class ConfigUsage {
     return new Set(this.#resolve(this.#overridesByConfig.get(configId)).map(({ identityId }) => identityId))
   }
 
-  /** What an identity gets in place of the configs of services. */
+  /** The configs that an identity gets in place of those of services. */
   findOverrides(identityId: string): Override[] {
     return this.#resolve(this.#overridesByIdentity.get(identityId))
   }

@@ -19,12 +19,12 @@ export interface PostureSubject {
 
 /** The source from which decisions read the posture of machines. */
 export interface PostureSource {
-  /** What the machines of an identity reported; undefined if they reported nothing. */
+  /** The report of the machines of an identity; undefined if they reported nothing. */
   findMachine(identityId: string): MachineState | undefined
   /** The API session, or without its id all those of the identity. */
   listApiSessions(identityId: string, apiSessionId?: string): readonly MfaState[]
   now(): Instant
-  /** What `ask`, which must not wait for anything, finds as if these changes had been applied. */
+  /** The result of `ask` as if these changes had been applied. `ask` must not wait for anything. */
   withHypothetical<T>(changes: readonly RecordChange[], ask: () => T): T
 }
 
@@ -53,7 +53,7 @@ export interface Decision {
   readonly isGranted: boolean
   /** Whether one of these policies has only posture checks that pass: this is what opens a session, and keeps it. */
   readonly isAllowed: boolean
-  /** What the policy that comes closest finds. */
+  /** The result of the policy that comes closest. */
   readonly evidence: Evidence
   /** If it is allowed: the first instant at which it is not, if nothing else happens; Infinity if time changes nothing. */
   readonly failsAt: Instant
@@ -116,7 +116,7 @@ export class PostureEvaluation {
     return finding
   }
 
-  /** What the checks are evaluated against. */
+  /** The facts that the checks are evaluated against. */
   get facts(): PostureFacts {
     if (!this.#facts) {
       const { identity, apiSessionId } = this.#subject

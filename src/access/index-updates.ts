@@ -53,7 +53,7 @@ function setInIndex(index: PolicyIndex, change: RecordChange, side: 'before' | '
 }
 
 /**
- * What `ask` finds as if these changes had been made. It must not wait for anything: when this returns, the index is as it
+ * The result of `ask` as if these changes had been made. `ask` must not wait for anything: when this returns, the index is as it
  * was before.
  */
 export function withHypothetical<T>(index: PolicyIndex, changes: readonly RecordChange[], ask: () => T): T {

@@ -14,15 +14,15 @@ export interface LiveRouter {
 
 export type ConnectionStatus = 'online' | 'offline' | 'unknown'
 
-/** What passes a router. */
+/** The load of a router: the links and circuits that pass it. */
 export interface RouterLoad {
   countLinks(routerId: string): number
   countCircuits(routerId: string): number
 }
 
-/** What the traffic over routers shows. */
+/** The measurements of the traffic over routers. */
 export interface Traffic {
-  /** What the present load adds to the cost of a terminator: 0 to 65535. */
+  /** The cost that the present load adds to a terminator: 0 to 65535. */
   getDynamicCost(terminatorId: string): number
   /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
   listRoutePath(sessionId: string): readonly string[]

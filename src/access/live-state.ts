@@ -5,7 +5,7 @@
 import type { Evidence } from '../policy/posture/evaluate-check.ts'
 import { disconnectedNetwork, type LiveNetwork } from './live-network.ts'
 
-/** What is known of the hosts behind terminators. */
+/** The state of the hosts behind terminators. */
 export interface TerminatorHealth {
   healthOf(terminatorId: string): Evidence
 }
@@ -16,7 +16,7 @@ export interface LiveSources {
   readonly terminators: TerminatorHealth
 }
 
-/** Those that routers made are removed if their router does not know them: one that is stored is there while its router is. */
+/** A stored terminator is there while its router is: a router that does not know one of those that it made has it removed. */
 export const storedTerminators: TerminatorHealth = { healthOf: () => 'passing' }
 
 /** Without any subsystem that watches: records alone decide, and what they do not hold is unknown. */

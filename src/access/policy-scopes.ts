@@ -85,7 +85,7 @@ function toPolicyScope(policies: readonly IndexedPolicy[]): Scope {
 // From more ids on, a page costs less by asking for what the policies ask for: measured at a page of ten.
 const MAX_IDS = 100
 
-/** What policies grant together: a few records by their ids, many by the roles that lead to them. */
+/** The records that policies grant together: a few by their ids, many by the roles that lead to them. */
 function toObjectScope(granting: readonly IndexedPolicy[], idsOf: () => readonly string[]): Scope {
   const sides = granting.map((policy) => policy.objects)
   const ids = sides.some(({ isAll }) => isAll) ? undefined : idsOf()

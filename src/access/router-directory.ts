@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import type { Database } from '../storage/database.ts'
 import type { Change } from '../storage/transactions/changes.ts'
 
-/** What clients are told about an edge router, besides whether and where it is connected. */
+/** An edge router as clients see it, besides whether and where it is connected. */
 export interface RouterEntry {
   readonly id: string
   readonly name: string

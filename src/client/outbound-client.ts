@@ -162,7 +162,7 @@ function readFreshness(headers: IncomingMessage['headers']): number | undefined 
   return Number.isNaN(lifetimeMs) ? undefined : Math.max(0, lifetimeMs - ageMs)
 }
 
-// What the TLS library makes of a response that is not TLS.
+// The messages of the TLS library about a response that is not TLS.
 const NO_TLS = /wrong version number|packet length too long|http request/i
 
 function describeRequestFailure(error: unknown): string {

@@ -42,7 +42,7 @@ const FRACTION_LENGTH = '000Z'.length
 // RFC 3339 §5.6; the fraction may have up to nine digits, the offset may be left out (read as UTC).
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})?$/
 
-// What RFC 3339 can write, whose years have four digits.
+// The range of RFC 3339, whose years have four digits.
 export const MIN_INSTANT = utcInstant(0, 1, 1)
 export const MAX_INSTANT = utcInstant(9999, 12, 31, 23, 59, 59) + 999
 

@@ -1,11 +1,11 @@
 // Every error a caller can see, in one catalogue: a stable code, a status, one public sentence.
 
-/** What was wrong with one member of a request; `value` is shown to the caller as text. */
+/** A problem with one member of a request; `value` is shown to the caller as text. */
 export interface FieldCause {
   readonly field: string
   readonly reason: string
   readonly value?: unknown
-  /** What else is wrong, if the request can have many mistakes. */
+  /** The other problems, if the request can have many. */
   readonly others?: readonly FieldCause[]
 }
 
@@ -18,7 +18,7 @@ interface CodeCause {
 
 export type PublicCause = FieldCause | CodeCause
 
-/** What stays with the operator: `cause` goes to the log under the request id and never leaves. */
+/** The parts of an error that the caller does not get: `cause` goes to the log, under the request id. */
 export interface ErrorExtras {
   readonly cause?: unknown
   /** Seconds after which trying again makes sense; becomes `Retry-After`. */
@@ -27,7 +27,7 @@ export interface ErrorExtras {
 
 /** An error of the catalogue. Anything else that is thrown reaches a caller as `UNHANDLED`. */
 export class ControllerError extends Error {
-  /** As it is sent. */
+  /** The code, as it is sent. */
   readonly code: string
   readonly status: number
   readonly publicCause: PublicCause | undefined

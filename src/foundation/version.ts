@@ -1,4 +1,4 @@
-// Which build this is.
+// The version of this build.
 import { readFileSync } from 'node:fs'
 
 interface PackageManifest {

@@ -14,9 +14,9 @@ const MAX_UNREPORTED = 100
 
 /** The wall clock was set by more than ten minutes, or the process started before a time that was stored earlier. */
 export interface ClockJump {
-  /** What the wall clock would read if it had not been set, or the latest stored time. */
+  /** The time that the wall clock would show if it had not been set, or the latest stored time. */
   readonly from: Instant
-  /** What the wall clock reads. */
+  /** The time that the wall clock shows. */
   readonly to: Instant
 }
 

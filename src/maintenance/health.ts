@@ -9,7 +9,7 @@ import type { Store } from '../storage/store.ts'
 // Anyone may ask, so more questions must not cost more checks.
 const MIN_INTERVAL_MS = 1_000
 
-/** What the last run of a check found. */
+/** The result of the last run of a check. */
 export interface HealthCheckResult {
   readonly id: string
   readonly isHealthy: boolean

@@ -40,7 +40,7 @@ export interface Fabric {
   readonly paths: PathFinder
   readonly circuits: Circuits
   readonly unroutes: Unroutes
-  /** What routers report of circuits. */
+  /** The routers' reports about circuits. */
   readonly reports: CircuitReports
   readonly dials: Dials
   readonly traces: IdentityTraces

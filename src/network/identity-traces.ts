@@ -1,4 +1,4 @@
-// Which identities are traced: the controller and the routers log in detail how their connections are established, for a time.
+// The identities that are traced: the controller and the routers log in detail how their connections are established, for a time.
 import type { Clock, Instant } from '../foundation/clock.ts'
 import type { Log } from '../foundation/log.ts'
 import type { CircuitError } from './circuits/circuit-failures.ts'
@@ -48,7 +48,7 @@ export class IdentityTraces {
     return trace && trace.until > this.#clock.now() ? trace : undefined
   }
 
-  /** What routers log of a circuit; undefined if its client is not traced. */
+  /** The request to routers to log a circuit in detail; undefined if its client is not traced. */
   toRouteTrace({ id, clientId, sessionId, serviceId }: Circuit): RouteTrace | undefined {
     const trace = this.find(clientId)
     if (!trace) return undefined

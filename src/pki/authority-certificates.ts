@@ -119,7 +119,7 @@ export function isIntermediateDue(intermediate: X509Certificate, root: X509Certi
 }
 
 /**
- * Why a certificate is not valid yet: if its issuer is valid, the clock was ahead when it was issued, and another one is
+ * Whether a certificate is not valid yet because the clock was ahead when it was issued: its issuer is valid, so another one is
  * required. Otherwise the clock is behind now, and a new one would expire long before it should.
  */
 function wasClockAhead(issuer: X509Certificate, now: Instant): boolean {

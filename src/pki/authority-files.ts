@@ -13,7 +13,7 @@ export interface KeyedCertificate {
   readonly key: KeyObject
 }
 
-/** What the files hold. The key of the root is read only to issue authorities, and an operator may store it elsewhere. */
+/** The contents of the files. The key of the root is read only to issue authorities, and an operator may store it elsewhere. */
 export interface AuthorityState {
   readonly trustDomain: string
   /** The root that issues. */

@@ -36,7 +36,7 @@ export type { KeyedCertificate } from './authority-files.ts'
 /** The certificates that the authority replaces by itself. */
 export type Renewed = 'intermediate' | 'server'
 
-/** What a client certificate contains besides the subject and the key of its request. */
+/** The contents of a client certificate besides the subject and the key of its request. */
 export interface ClientCertificateOptions {
   /** How long it is valid, in milliseconds; one year by default. */
   readonly lifetimeMs?: number
@@ -299,7 +299,7 @@ export class Authority {
   }
 }
 
-/** What follows from the state, computed at each change, because requests read it. */
+/** Values that follow from the state, computed at each change, because requests read them. */
 interface AuthorityViews {
   readonly bundle: readonly X509Certificate[]
   readonly trust: Anchors

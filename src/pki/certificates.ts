@@ -157,7 +157,7 @@ function getIssuerFields(certificate: X509Certificate): IssuerFields {
   return fields
 }
 
-/** What a certificate says of itself. */
+/** The contents of a certificate that the controller reads. */
 export interface CertificateFacts {
   /** DER of its subject. */
   readonly subject: Buffer

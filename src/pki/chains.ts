@@ -20,7 +20,7 @@ import { DerError } from './der.ts'
 import { findEndEntityObjection, findExtensionObjection, readExtensions, readPathLength } from './extensions.ts'
 
 /**
- * What a chain must be good for. `client`: every certificate of it must allow the authentication of TLS clients, if it restricts
+ * The purpose of a chain. `client`: every certificate of it must allow the authentication of TLS clients, if it restricts
  * its purposes. `named-client`: so that the names in the leaf tell whose it is, the leaf must also be that of an end entity.
  */
 export type ChainPurpose = 'client' | 'named-client'

@@ -140,7 +140,7 @@ export class PolicyIndex {
     return tables.find((table) => table.get(policy.id))?.countGranted(policy) ?? 0
   }
 
-  /** What the index holds, one text for each role bearer and policy: two indexes of the same records have the same texts. */
+  /** Describes the contents, one text for each role bearer and policy: two indexes of the same records have the same texts. */
   *describe(): Generator<string> {
     for (const [kind, directory] of Object.entries({
       service: this.#services,

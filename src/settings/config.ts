@@ -27,14 +27,14 @@ export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
 export type Api = 'client' | 'management' | 'fabric'
 
-/** What a listener may carry: the HTTP APIs, the control channel of routers, and what probes and monitoring systems read. */
+/** The APIs that a listener may carry: those over HTTP, the control channel of routers, and health and metrics for monitoring. */
 const listenerApis = ['client', 'management', 'fabric', 'control', 'health', 'metrics'] as const
 export type ListenerApi = (typeof listenerApis)[number]
 
 // Metrics are read without a session, so no listener carries them unless an operator says so.
 const defaultApis = listenerApis.filter((api) => api !== 'metrics')
 
-// What a listener without TLS may carry. Neither takes credentials, and clients of the other APIs rely on certificates.
+// A listener without TLS may carry these alone: they take no credentials, and clients of the other APIs rely on certificates.
 const apisWithoutTls: readonly ListenerApi[] = ['health', 'metrics']
 
 /** The dialect of responses; see `server/api/dialects.ts`. */
@@ -51,7 +51,7 @@ export interface ListenerConfig {
 
 interface Setting<V> {
   readonly explain: string
-  /** As it is written in the file. */
+  /** The default, as it is written in the file. */
   readonly default: unknown
   read(value: unknown, key: string): V
 }
@@ -307,7 +307,7 @@ export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}
   return config
 }
 
-/** Where the settings of a configuration come from that are not defaults. */
+/** For each configuration, the sources of the settings that are not defaults. */
 const configSources = new WeakMap<Config, ReadonlyMap<string, SettingSource>>()
 
 /** The error for a value that a part of the controller cannot use, with the place that it comes from. */
@@ -361,7 +361,7 @@ export function getAdvertisedAddress(config: Config): string {
   return config.advertise[0] ?? config.listeners.find(({ tls }) => tls)?.address ?? ''
 }
 
-/** Where routers find this controller. */
+/** The address at which routers reach this controller. */
 export function getControlAddress(config: Config): string {
   return `tls:${getAdvertisedAddress(config)}`
 }

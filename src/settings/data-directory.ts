@@ -141,7 +141,7 @@ export function isRestoreUnfinished(directory: string): boolean {
 export interface StagedRestore {
   /** The name of the folder, below the data directory, for the content before. */
   readonly replaced: string
-  /** What is staged: files, and the folder `pki`. */
+  /** The names of the staged entries: files, and the folder `pki`. */
   readonly names: readonly string[]
 }
 
@@ -168,7 +168,7 @@ export function completeRestore(directory: string): string | undefined {
   for (const path of listContentPaths(directory)) {
     const name = path.slice(directory.length + 1)
     const stagedPath = join(staged, name)
-    // What is of the backup and no longer staged is in its place already.
+    // An entry of the backup that is not staged any more is in its place already.
     if (names.includes(name) && !isExistingPath(stagedPath)) continue
     if (isExistingPath(path)) renameSync(path, join(folder, name))
     if (isExistingPath(stagedPath)) renameSync(stagedPath, path)
@@ -201,7 +201,7 @@ export function isExistingPath(path: string): boolean {
 
 /**
  * Runs `work` with the rights of the account that owns `directory`, if this process is root's and the directory is not.
- * What root makes then belongs to the account that the service runs under, and root follows no link for that account.
+ * Files that root creates then belong to the account that the service runs under, and root follows no link for that account.
  * @param work must be synchronous: the whole process has those rights meanwhile
  * @throws DataDirectoryError if root may not do that here
  */
@@ -232,7 +232,7 @@ function becomeOwner(directory: string, uid: number, gid: number): void {
   }
 }
 
-/** What to do about files that other accounts have rights to. */
+/** How files are treated that other accounts have rights to. */
 export interface AccessOptions {
   /** Whether they stay as they are. Default: other accounts lose their rights. */
   readonly isUnchanged?: boolean

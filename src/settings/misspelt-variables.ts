@@ -5,7 +5,7 @@ const PREFIX = 'CONTROLLER_'
 // More mistakes in one name are improbable, and the name may belong to another program.
 const MAX_DISTANCE = 2
 
-/** What the command line reads. The other variables are settings. */
+/** The variables that the command line reads. The others are settings. */
 export const COMMAND_VARIABLES: readonly string[] = [
   'CONTROLLER_PROFILE',
   'CONTROLLER_DATA_DIR',

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { isAbsolute } from 'node:path'
 import { suggestNearest } from '../foundation/nearest.ts'
 
-/** Where the value of a setting comes from: a line of the file, an environment variable, or a flag. */
+/** The source of the value of a setting: a line of the file, an environment variable, or a flag. */
 export type SettingSource =
   | { readonly kind: 'file'; readonly path: string; readonly line: number }
   | { readonly kind: 'variable'; readonly name: string }
@@ -15,10 +15,10 @@ export const WHOLE_FILE = 'file'
 /** A setting has an invalid value, or the file of settings cannot be read. */
 export class ConfigError extends Error {
   readonly key: string
-  /** What is wrong, as the end of a sentence. */
+  /** The problem, as the end of a sentence. */
   readonly reason: string
   readonly source: SettingSource | undefined
-  /** What else is wrong; the message has a line for each. */
+  /** The other problems; the message has a line for each. */
   readonly others: readonly ConfigError[]
 
   /** @param key the setting; `file` for the whole file */

@@ -67,7 +67,7 @@ interface ApiSessionRevocationTable {
   newest: number
 }
 
-/** What the machines of an identity reported; see `access/posture/reported-posture.ts`. */
+/** The latest reports of the machines of identities; see `access/posture/reported-posture.ts`. */
 interface MachineStateTable {
   identityId: string
   /** JSON. */

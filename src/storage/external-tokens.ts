@@ -58,7 +58,7 @@ export function namesIdentity({ subject, isExternalId }: VerifiedToken, { id, ex
   return isExternalId ? subject === externalId : subject === id
 }
 
-/** What of a signer a token is checked by, as text that two signers share only if they accept the same tokens. */
+/** The rules by which a signer's tokens are checked, as text that two signers share only if they accept the same tokens. */
 export function describeRules(signer: SignerRecord): string {
   const { id, issuer, audience, certPem, kid, jwksEndpoint, claimsProperty, useExternalId } = signer
   return JSON.stringify([id, issuer, audience, certPem, kid, jwksEndpoint, claimsProperty, useExternalId])

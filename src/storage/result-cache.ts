@@ -34,7 +34,7 @@ export class ResultCache implements Cache {
   #commits = 0
   /** By table: the last commit that touched it. */
   readonly #changedAt = new Map<string, number>()
-  /** What was read before this commit is outdated, whatever its tables. */
+  /** Results that were read before this commit are outdated, whatever their tables. */
   #clearedAt = 0
 
   apply({ tables }: Commit): void {

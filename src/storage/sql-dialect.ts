@@ -2,12 +2,12 @@
 import { type CompiledQuery, type Kysely, RawNode, type SqlBool } from 'kysely'
 import type { SqlText } from './lists/sql-text.ts'
 
-/** Which of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
+/** How many of the matching records a statement needs: the first ones in an order, or all of them, as for a count. */
 export type RowCountHint = 'first' | 'all'
 
-/** What a database takes to test and to find records, in units of its own. */
+/** The costs of testing and finding records in a database, in units of its own. */
 export interface PlanningCosts {
-  /** What each kind of test of one record costs. */
+  /** The cost of each kind of test of one record. */
   readonly ofTest: {
     readonly comparison: number
     /** Searches for a text in another. */
@@ -22,11 +22,11 @@ export interface PlanningCosts {
     /** Runs a sub-query over all records that a policy may match. */
     readonly matched: number
   }
-  /** What sorting by one key costs for each record. */
+  /** The cost of sorting by one key, for each record. */
   readonly ofOrder: number
-  /** All tests of one record together may cost so much. */
+  /** The greatest cost of all tests of one record together. */
   readonly maxOfTests: number
-  /** What a statement may cost on the main thread. What certainly costs less needs no guard. */
+  /** The greatest cost of a statement on the main thread. One that certainly costs less needs no guard. */
   readonly maxUnguarded: number
   /**
    * Whether so few of the records are members of a set that it is cheaper to start from the set's table than to walk the records

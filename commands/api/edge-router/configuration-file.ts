@@ -113,7 +113,7 @@ export function readControllerAddress(jwt: string): string {
   return Array.isArray(ctrls) ? String(ctrls[0]) : ''
 }
 
-/** What the names of the other files of a router begin with. */
+/** The beginning of the names of a router's other files. */
 function toBasePath(path: string): string {
   return path.replace(/\.ya?ml$/i, '')
 }

@@ -5,18 +5,18 @@ import { splitAddress } from '../../../src/settings/setting-types.ts'
 /** The ways in which a router tunnels: `host` connects services with servers that it reaches. */
 export const TUNNEL_MODES = ['host'] as const
 
-/** What a configuration states. */
+/** The contents of a configuration. */
 export interface RouterConfiguration {
   readonly name: string
   /** The files that enrollment writes begin with this path. */
   readonly basePath: string
   /** The address of the controller, as its tokens state it: `tls:host:port`. */
   readonly controllerAddress: string
-  /** Where clients and hosts reach the router. */
+  /** The address at which clients and hosts reach the router. */
   readonly advertise: string
-  /** What the router binds for them. */
+  /** The address that the router binds for them. */
   readonly listen: string
-  /** Where other routers reach it; undefined if it accepts no links. */
+  /** The address at which other routers reach it; undefined if it accepts no links. */
   readonly linkAdvertise: string | undefined
   readonly tunnel: (typeof TUNNEL_MODES)[number] | undefined
 }

@@ -6,7 +6,7 @@ import { type MessageHandlers, requireAtMost, withBody } from './message-handler
 // A router may report all circuits that it carries; each id has some 35 characters.
 const MAX_CIRCUITS = 100_000
 
-/** What routers report of faults. */
+/** The messages of routers about faults. */
 export const faultHandlers: MessageHandlers = [
   [
     ContentType.FAULT,

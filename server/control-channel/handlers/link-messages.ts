@@ -12,7 +12,7 @@ const MAX_TEXT_LENGTH = 500
 
 const LATENCY_NAME = /^link\.(.+)\.latency$/
 
-/** What routers report of links. */
+/** The messages of routers about links. */
 export const linkHandlers: MessageHandlers = [
   [
     ContentType.ROUTER_LINKS,

@@ -19,7 +19,7 @@ import {
 const MAX_INTERFACES = 256
 const MAX_INTERFACE_BYTES = 64 * 1024
 
-/** What routers say of themselves and ask about others. */
+/** The messages of routers about themselves, and their questions about others. */
 export const routerHandlers: MessageHandlers = [
   [
     ContentType.CLIENT_HELLO,

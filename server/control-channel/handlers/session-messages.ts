@@ -12,7 +12,7 @@ import { type MessageHandlers, requireAtMost, withBody } from './message-handler
 const MAX_ENTRIES = 10_000
 const MAX_REASON_LENGTH = 200
 
-/** What routers report of sessions, and ask about them. */
+/** The messages of routers about sessions, and their questions about them. */
 export const sessionHandlers: MessageHandlers = [
   [
     ContentType.REQUEST_CLIENT_RESYNC,

@@ -187,7 +187,7 @@ function toSessionClient(routerId: string, { token, apiSession }: TunnelerSessio
   return { routerId, token, apiSessionToken: apiSession.token, fingerprints: [] }
 }
 
-/** What a router is told about its API session. */
+/** The API session of a router, for that router. */
 function describeApiSession({
   id,
   token,
@@ -213,7 +213,7 @@ function describeApiSession({
   }
 }
 
-/** What a router is told about a session, and of its API session if that is new. A router ends its process without the former. */
+/** A session for the router, with its API session if that is new. A router ends its process without the former. */
 function describeSession({ id, token, apiSession }: TunnelerSession) {
   const session = { sessionId: id, token }
   return apiSession.isNew ? { session, apiSession: describeApiSession(apiSession) } : { session }
@@ -225,7 +225,7 @@ const toEnvInfo = ({ arch, Os, OsRelease, OsVersion, Hostname, Domain }: EnvInfo
 const toSdkInfo = ({ AppId, AppVersion, Branch, Revision, Type, Version }: SdkInfo) =>
   cut({ appId: AppId, appVersion: AppVersion, branch: Branch, revision: Revision, type: Type, version: Version })
 
-// As long as clients of the API may write them.
+// The limit that clients of the API have, too.
 const MAX_INFO_LENGTH = 255
 
 /** The members that are not empty, each at most as long as a record may hold it. */

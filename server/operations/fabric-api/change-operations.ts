@@ -11,7 +11,7 @@ import { FABRIC, readShapeBody } from './view-operations.ts'
 export type ShapeValues = Readonly<Record<string, unknown>>
 
 interface Changes {
-  /** What the records look like on the fabric API. */
+  /** The form of the records on the fabric API. */
   readonly shape: AnyResource
   readonly resource: AnyResource
   readonly summaries: Readonly<Record<'create' | 'delete', string>>

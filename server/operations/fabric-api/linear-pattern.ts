@@ -1,7 +1,7 @@
 // Regular expressions that clients send: matched in time proportional to the expression and the text, whatever they are.
 // The engine's own expressions can take exponential time, so this is an automaton that follows all alternatives at once.
 
-/** What is wrong with an expression. */
+/** An error in an expression. */
 export class PatternError extends Error {
   override readonly name = 'PatternError'
 }
@@ -152,7 +152,7 @@ class Parser {
     return inside
   }
 
-  /** What follows a backslash: a class, or a character that stands for itself. */
+  /** Parses what follows a backslash: a class, or a character that stands for itself. */
   #parseEscape(): CharacterTest {
     const character = this.#take()
     const lowerCase = character.toLowerCase()

@@ -46,7 +46,7 @@ export const routerShape = defineResource({
       description: 'Absent while it is not connected.',
     },
   },
-  // What a router that is not connected runs is not known.
+  // The software of a router that is not connected is unknown.
   optionalMembers: ['versionInfo'],
   links: ['terminators'],
   columns: [],

@@ -29,7 +29,7 @@ const READ = { permission: 'network.read', grantedTo: 'administrator' } as const
 /** The file has one section for each resource; an export has one for each page. */
 const MAX_SECTIONS = 10_000
 
-/** What the bytes of a file would allow takes seconds to parse and validate, during which nothing else is served. */
+/** Limits besides that of bytes: without them, a file could take seconds to parse and validate, during which nothing is served. */
 const SIZE_LIMITS: readonly SizeLimit[] = [
   { entries: 'sections', maxEach: MAX_SECTIONS, maxInAll: MAX_SECTIONS },
   { entries: 'members of sections', maxEach: 10, maxInAll: 10 * MAX_SECTIONS },
@@ -177,7 +177,7 @@ async function* applySections(
   }
 }
 
-/** What has been changed, after each transaction. If the first one fails, nothing is changed, and the request fails. */
+/** Renders the changes made so far, after each transaction. If the first one fails, nothing is changed, and the request fails. */
 async function* renderProgress(
   { entities }: Controller,
   context: Context,

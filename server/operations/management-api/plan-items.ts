@@ -95,7 +95,7 @@ interface EffectCounts {
   readonly pairs: number
 }
 
-/** What a plan does to the records of a resource, and how many others there are. */
+/** The effects of a plan on the records of a resource, and the number of the other records. */
 interface ResourceCounts {
   readonly resource: string
   readonly creates: number
@@ -206,7 +206,7 @@ async function* renderUnlisted(
 
 const NO_IDS: ReadonlySet<string> = new Set()
 
-/** What the plan does, and what the file does not name, by resource. */
+/** Counts by resource the effects of the plan, and the records that the file does not name. */
 async function countByResource(
   { store }: Controller,
   context: Context,

@@ -72,7 +72,7 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
   }),
 ]
 
-/** What policies know of the identity, and how it is shown. */
+/** An identity as policies see it, and as it is shown. */
 interface AdvisedIdentity extends RoleBearer {
   readonly reference: RawJson
 }

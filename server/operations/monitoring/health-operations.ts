@@ -39,7 +39,7 @@ export const healthOperations: readonly AnyOperation[] = [
   defineOperation({
     ...COMMON,
     id: 'showHealthChecks',
-    // Where probes of OpenZiti controllers look. They read `healthy`: the status is 200 also if a check fails.
+    // Probes of OpenZiti controllers look there. They read `healthy`: the status is 200 also if a check fails.
     atRoot: ['/health-checks', '/health-checks/v1'],
     summary: 'The results of the checks, for probes of OpenZiti controllers.',
     query: { type: { schema: { ...text, description: '`short` leaves out times and failures.' } } },

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 /** Returns or throws why a request is refused; undefined if it is not. It waits for nothing. */
 export type Check = (request: FastifyRequest, reply: FastifyReply) => Error | undefined
 
-/** What the first check that refuses returned or threw. */
+/** Returns the error that the first refusing check returned or threw. */
 export function findRefusal(checks: readonly Check[], request: FastifyRequest, reply: FastifyReply): Error | undefined {
   try {
     for (const check of checks) {

@@ -1,4 +1,4 @@
-// Why an identity can reach a service, or why not: every link between the two, in order, each judged for itself.
+// Explains why an identity can reach a service, or cannot: every link between the two, in order, each judged for itself.
 
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { Context } from '../../storage/transactions/context.ts'

@@ -51,7 +51,7 @@ export interface Remedy {
   readonly adds?: Readonly<Record<string, readonly string[]>>
   /** The records that values and entries name by their ids. */
   readonly references?: readonly NamedRecord[]
-  /** What it opens besides this service to this identity; absent if it does not concern policies. */
+  /** The access that it opens besides this service to this identity; absent if it does not concern policies. */
   readonly alsoOpens?: OpenedAccess
 }
 
@@ -65,12 +65,12 @@ export interface OpenedAccess {
   readonly isComplete: boolean
 }
 
-/** What a posture check finds on the machine of the identity. */
+/** The result of a posture check on the machine of the identity. */
 export interface PostureCheckFinding extends NamedRecord {
   readonly evidence: string
-  /** Why, in one sentence without a full stop. */
+  /** The reason, in one sentence without a full stop. */
   readonly message: string
-  /** What the machine reported; null if it reported nothing. */
+  /** The report of the machine; null if it reported nothing. */
   readonly reported: unknown
 }
 
@@ -93,9 +93,9 @@ export interface AdviceLink {
   }[]
   /** Identities that may host the service, and do not: advice on them says why. */
   readonly hosts?: readonly NamedRecord[]
-  /** What is not in order although the link passed, in one sentence without a full stop. */
+  /** A problem that exists although the link passed, in one sentence without a full stop. */
   readonly warning?: string
-  /** What to do outside of the controller, if no change of a record repairs the link. */
+  /** The step to take outside of the controller, if no change of a record repairs the link. */
   readonly hint?: string
   readonly nearestMiss?: NearestMiss
   /** The change that repairs the link and opens the least besides it. */

@@ -12,11 +12,11 @@ import type { PostureEvaluation } from '../decision.ts'
 import type { NamedRecord, NamedRoleBearer } from './chain.ts'
 import { loadNamesByIds } from './subject.ts'
 
-/** What a posture check finds on the machines of an identity. */
+/** The result of a posture check on the machines of an identity. */
 export interface CheckedPosture extends NamedRecord, PostureComparison {
   readonly typeId: string
   readonly evidence: Evidence
-  /** Why, in one sentence without a full stop. */
+  /** The reason, in one sentence without a full stop. */
   readonly message: string
   /** When it fails if nothing else happens; null if time alone changes nothing. */
   readonly failsAt: string | null
@@ -44,7 +44,7 @@ export interface PostureOverview {
   readonly postureChecks: readonly (CheckedPosture & { readonly policies: readonly NamedRecord[] })[]
 }
 
-/** What is known of the machines of an identity, and what the posture checks find that policies demand of it. */
+/** Describes the reports of an identity's machines, and the results of the posture checks that policies demand of it. */
 export async function describePosture(
   access: Access,
   context: Context,
@@ -81,7 +81,7 @@ export async function describePosture(
   }
 }
 
-/** What one posture check finds on the machines of an identity, whether a policy demands it or not. */
+/** Evaluates one posture check on the machines of an identity, whether a policy demands it or not. */
 export function testPostureCheck(
   access: Access,
   check: PostureCheck,

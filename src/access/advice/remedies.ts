@@ -36,7 +36,7 @@ export const serviceEdgeRouterPolicyKind: PolicyKind = {
   object: edgeRouterSide,
 }
 
-/** What a record is called inside of other names. */
+/** The name of a record inside other names. */
 export function toPlainName({ id, name }: NamedRecord): string {
   return /^\w[\w.-]*$/.test(name) ? name : id
 }

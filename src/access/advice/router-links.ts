@@ -42,7 +42,7 @@ interface RouterPolicyKind {
   readonly subject: NamedRoleBearer
   /** Every policy of the kind that may be changed. */
   readonly policies: readonly IndexedPolicy[]
-  /** Those that match the subject. */
+  /** The policies that match the subject. */
   readonly matching: readonly IndexedPolicy[]
   readonly routerIds: readonly string[]
 }
@@ -149,7 +149,7 @@ function noRouters({ identity, service }: AdviceQuestion, link: LinkName): Advic
 }
 
 /**
- * What is nearest to closing a gap between a subject and routers, and the changes that close it. An attribute of a router would
+ * The nearest way to close a gap between a subject and routers, and the changes that close it. An attribute of a router would
  * open it to every subject of the policy, so a new policy is proposed instead.
  * @param isBound whether the routers are those of the other side, so that one of them must be in common
  */

@@ -114,7 +114,7 @@ function countSecondFactors({ secondary }: AuthPolicy): number {
   return Number(secondary.requireTotp) + Number(secondary.requireExtJwtSigner !== null)
 }
 
-/** What lets the identity enroll, if its auth policy admits what it gets by that. */
+/** The change that lets the identity enroll, if its auth policy admits what it gets by that. */
 async function newEnrollment({
   context,
   authPolicies: policies,

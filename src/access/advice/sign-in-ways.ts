@@ -14,7 +14,7 @@ export interface Way {
   readonly signerId?: string
   /** Whether the identity must enroll before it has it. */
   readonly isToCome?: boolean
-  /** Why it cannot be used; undefined if it can. */
+  /** The reason why it cannot be used; undefined if it can. */
   readonly flaw?: string
 }
 
@@ -45,7 +45,7 @@ async function presentWays({ context, authPolicies, identity }: AdviceQuestion):
   })
 }
 
-/** What outstanding enrollments will give. */
+/** The ways that outstanding enrollments will give. */
 async function comingWays({ context, identity }: AdviceQuestion): Promise<Way[]> {
   const { db, clock } = context
   const rows = await db

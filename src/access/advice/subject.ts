@@ -22,7 +22,7 @@ interface AdvisedIdentity extends NamedRoleBearer {
   readonly externalId: string | null
 }
 
-/** What advice is worked out with. */
+/** The parts that advice is computed with. */
 export interface AdviceParts {
   readonly access: Access
   readonly store: Store
@@ -33,7 +33,7 @@ export interface AdviceParts {
   }
 }
 
-/** What every link is worked out from. */
+/** The question that every link is computed for. */
 export interface AdviceQuestion {
   readonly context: Context
   readonly access: Access

@@ -115,7 +115,7 @@ async function explainMissingTerminator(question: AdviceQuestion): Promise<Advic
   return { ...link, message, next: [next, await createHost(question, [name])] }
 }
 
-/** What the identities that may host the service have to do: enroll, or run a program. */
+/** Explains the next step of the identities that may host the service: to enroll, or to run a program. */
 async function explainIdleHosts(
   question: AdviceQuestion,
   hosts: readonly NamedRecord[],

@@ -42,7 +42,7 @@ function countOpened({ alsoOpens }: VerifiedRemedy): number {
   return alsoOpens.otherIdentities + alsoOpens.otherServices
 }
 
-/** What a change opens besides this service to this identity; undefined if it does not repair the link. */
+/** The access that a change opens besides this service to this identity; undefined if it does not repair the link. */
 async function judgeRemedy(
   question: AdviceQuestion,
   remedy: Remedy,

@@ -38,7 +38,7 @@ const MAX_BATCH = 250
 /** How long a comparison may delay other requests, unless to try the changes takes longer. */
 const MAX_TURN_MS = 20
 
-/** What an impact is computed with. */
+/** The parts that an impact is computed with. */
 export interface ImpactParts {
   readonly access: Access
   readonly store: Store

@@ -7,7 +7,7 @@ import type { RecordChange } from '../../storage/transactions/changes.ts'
 import type { Access } from '../access.ts'
 import type { EvaluatedPolicy } from '../decision.ts'
 
-/** What an identity may dial and bind, and the routers that it may use. */
+/** The services that an identity may dial and bind, and the routers that it may use. */
 export interface Reach {
   /** By policies whose posture checks pass. */
   readonly rights: SlotsByType
@@ -45,7 +45,7 @@ export function computeReach(access: Access, identity: RoleBearer, grants: Share
 }
 
 /**
- * What policies without posture checks grant together. Identities that have the same policies share it: with thousands of policies,
+ * The grants of policies without posture checks. Identities that have the same policies share them: with thousands of policies,
  * to compare two lists of them takes a fraction of the time of uniting what they grant. Valid for one state of the index.
  */
 export class SharedGrants {

@@ -67,7 +67,7 @@ export class Tally {
     return this.#checkIds
   }
 
-  /** What was counted so far. */
+  /** The counts so far. */
   toEffect(): Effect {
     return {
       identities: this.#identities.size,

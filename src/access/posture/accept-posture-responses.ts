@@ -37,7 +37,7 @@ export interface ChangedService {
   readonly timeoutRemaining: number
 }
 
-/** What a posture check found before and after the responses. */
+/** The results of a posture check before and after the responses. */
 interface ChangedFinding {
   readonly before: CheckFinding
   readonly after: CheckFinding
@@ -120,7 +120,7 @@ function compareFindings(
   return changes
 }
 
-/** What processes the posture checks ask for. The paths are collected when the first process is looked up. */
+/** The processes that the posture checks ask for. The paths are collected when the first process is looked up. */
 function listDemandedProcesses({ index }: Access): DemandedProcesses {
   let paths: ReadonlySet<string> | undefined
   const collectPaths = () =>

@@ -35,7 +35,7 @@ export class ReportedPosture implements PostureSource, DerivedRows {
   readonly #sessions: ApiSessions
   readonly #clock: Clock
   #machines = new Map<string, MachineState>()
-  /** What applies while the changes of a transaction are tried out. */
+  /** The changes of a transaction, while they are tried out. */
   #hypothetical: Hypothetical | undefined
 
   constructor(sessions: ApiSessions, clock: Clock) {
@@ -51,7 +51,7 @@ export class ReportedPosture implements PostureSource, DerivedRows {
     return this.#hypothetical?.machines.get(identityId) ?? this.#machines.get(identityId)
   }
 
-  /** What machines reported, as a transaction sees it: after those that commit together with it and come before it. */
+  /** The report of the machines of an identity, as a transaction sees it: with those of its commit that come before it. */
   findNewest({ uncommitted }: Pick<WriteContext, 'uncommitted'>, identityId: string): MachineState | undefined {
     let newest = this.#machines.get(identityId)
     for (const { resource, operation, id, after } of uncommitted.all) {
@@ -74,7 +74,7 @@ export class ReportedPosture implements PostureSource, DerivedRows {
     return session ? [session] : []
   }
 
-  /** What `ask`, which must not wait for anything, finds as if these changes of API sessions and machines had been applied. */
+  /** The result of `ask` as if these changes of API sessions and machines had been applied. `ask` must not wait for anything. */
   withHypothetical<T>(changes: readonly RecordChange[], ask: () => T): T {
     const sessions = new Map<string, MfaState>()
     const machines = new Map<string, MachineState>()

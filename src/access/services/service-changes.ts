@@ -11,7 +11,7 @@ import type { Access } from '../access.ts'
 import type { Viewer } from '../viewers.ts'
 import type { ServiceDigest, ServiceDigests } from './service-digests.ts'
 
-/** What an API session was last shown, as far as it has to be compared with. */
+/** The services that an API session was last shown, as far as they have to be compared with. */
 interface ShownServices extends Pick<ServiceDigest, 'digest' | 'isExact'> {
   /** The newest commit that concerned its identity (`UpdateTimes`). */
   readonly stamp: Instant
@@ -23,7 +23,7 @@ interface ShownServices extends Pick<ServiceDigest, 'digest' | 'isExact'> {
   validUntil: number
 }
 
-/** Which part of the services a list shows, without filter and order of its own, and in which form. */
+/** The part of the services that a list shows, without filter and order of its own, and its form. */
 export interface ListShape {
   readonly limit: number
   readonly offset: number
@@ -144,7 +144,7 @@ export class ServiceChanges implements Cache {
     this.#shown.set(apiSessionId, { ...last, digest: '', isExact: false, validUntil: 0 })
   }
 
-  /** What the API session was shown last, if nothing can have changed since. */
+  /** The services that the API session was shown last, if nothing can have changed since. */
   #findCurrent(apiSessionId: string, identity: RoleBearer): ShownServices | undefined {
     const last = this.#shown.get(apiSessionId)
     if (!last || this.#clock.monotonic() >= last.validUntil) return undefined

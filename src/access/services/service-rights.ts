@@ -16,7 +16,7 @@ export function listPermissions(granting: readonly IndexedPolicy[]): Permission[
   return (['Bind', 'Dial'] as const).filter((type) => granting.some((policy) => policy.type === type))
 }
 
-/** What policies grant, made once for all services that the same policies grant. */
+/** The fields that policies grant, made once for all services that the same policies grant. */
 export class ServiceRights {
   readonly #querySets: PostureQuerySets | undefined
   readonly #fieldsByKey = new Map<string, PermissionFields>()

@@ -18,7 +18,7 @@ import type { Access } from '../access.ts'
 import { loadNamesByIds } from '../advice/subject.ts'
 import type { SessionIds } from './session-ids.ts'
 
-/** What sessions are opened with. */
+/** The parts that open sessions. */
 export interface SessionParts {
   readonly access: Access
   readonly auth: { readonly apiSessions: Pick<ApiSessions, 'deriveToken'> }

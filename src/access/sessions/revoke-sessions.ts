@@ -215,7 +215,7 @@ function hasMfaTimeout(index: PolicyReader, policy: IndexedPolicy): boolean {
     .some((check) => check.typeId === 'MFA' && check.timeoutMs !== Number.POSITIVE_INFINITY)
 }
 
-/** What a policy grants to whom. */
+/** The grant of a policy: its type, the identities and the services. */
 interface Grant {
   readonly type: PolicyType
   readonly identities: RoleSelector

@@ -187,7 +187,7 @@ export class LiveApiSessions {
     Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes, externalId })
     if (!isMoved) return
     for (const session of identity.sessions) {
-      // What was revoked stays revoked.
+      // A revoked session stays in its cohort, and revoked.
       if (session.cohort.isRevoked) continue
       this.#cohorts.remove(session, session.cohort)
       session.cohort = this.#cohorts.findOrCreate({ basis: session.basis, authPolicyId, isRevoked: false })

@@ -37,7 +37,7 @@ async function revokeOfIdentity(
     if (row.externalId !== null && row.externalId !== after.externalId) return true
     if (method === null) return false
     const isAllowed = isMethodAllowed(policy, method) && (signerId === null || isSignerAllowed(policy, signerId))
-    // Those that were revoked by the earlier policy could not be told any more after a restart.
+    // After a restart, nothing would tell those that were revoked by the earlier policy.
     const isRevoked = apiSessions.isRevoked(row.id) || revocations.some((of) => isAmong(of, basis, before.authPolicyId))
     return !isAllowed || isRevoked
   })

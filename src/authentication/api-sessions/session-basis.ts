@@ -23,9 +23,9 @@ export interface SessionBasis {
 
 /** The sessions that a change revokes. */
 export type RevokedSessions =
-  /** Those that began by tokens of a signer, except by these keys. */
+  /** The sessions that began by tokens of a signer, except by these keys. */
   | { readonly signerId: string; readonly exceptKeys?: readonly string[] }
-  /** Those that began by certificates of an authority: all of them, or only those whose identity a claim named. */
+  /** The sessions that began by certificates of an authority: all of them, or only those whose identity a claim named. */
   | { readonly caId: string; readonly isByClaim?: true }
   /** The sessions of identities with an auth policy that began by a method, except by tokens of these signers. */
   | { readonly authPolicyId: string; readonly method: Method; readonly exceptSigners?: readonly string[] }

@@ -12,7 +12,7 @@ const BEGIN = '-----BEGIN'
 
 export class RegisteredAuthority {
   readonly record: CertificateAuthority
-  /** What certificates below it may name as their issuer: itself, or an intermediate that came with it. */
+  /** The names that certificates below it may have as their issuer: its own, or that of an intermediate that came with it. */
   readonly issuerNames: readonly string[]
   #certificates: AuthorityCertificates | undefined
 

@@ -23,7 +23,7 @@ import { assertUsernameFree, foldUsername } from './usernames.ts'
 
 export type Authenticator = Entity<typeof authenticators>
 
-/** What is computed before the transaction, for a record that an administrator or its owner sends. */
+/** The values that are computed before the transaction, for a record that an administrator or its owner sends. */
 export interface PreparedAuthenticator {
   readonly isNew: boolean
   readonly passwordHash?: string
@@ -32,7 +32,7 @@ export interface PreparedAuthenticator {
   readonly provenHash?: string
 }
 
-/** What was sent of a password, and the stored hash that it replaces. */
+/** The password as it was sent, and the stored hash that it replaces. */
 interface AuthenticatorInputs {
   readonly password?: string | null
   readonly provenHash?: string
@@ -158,7 +158,7 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
   }
 }
 
-/** What the owner of an authenticator is told whose current password is another one. */
+/** The error for an owner of an authenticator whose current password is another one. */
 export function wrongPasswordError(): ControllerError {
   return errors.UNAUTHORIZED({ field: 'currentPassword', reason: 'is not the current password' })
 }

@@ -8,7 +8,7 @@ import { type FailedSignInParts, recordWrongPassword } from '../sign-in/failed-s
 import { type Authenticator, wrongPasswordError } from './authenticator-behavior.ts'
 import type { PasswordHasher } from './password-hasher.ts'
 
-/** What a password is compared and changed with. */
+/** The parts that compare and change a password. */
 export interface OwnAuthenticatorParts extends FailedSignInParts {
   readonly auth: FailedSignInParts['auth'] & { readonly passwordHasher: PasswordHasher }
 }

@@ -10,7 +10,7 @@ import { listAuthenticatorIds } from './credentials.ts'
 import type { PasswordHasher } from './password-hasher.ts'
 import { assertPasswordPolicy } from './password-rules.ts'
 
-/** What passwords are set with. */
+/** The parts that passwords are set with. */
 interface PasswordsParts {
   readonly entities: EntityStore
   readonly hasher: PasswordHasher

@@ -24,7 +24,7 @@ interface AuthorityEnrollmentParts {
   readonly auth: { readonly clientTrust: ClientTrustStore; readonly presentedIssuers: PresentedIssuers }
 }
 
-/** What a client brings. */
+/** The client's part of an enrollment by an authority. */
 interface AuthorityEnrollmentRequest {
   /** The certificates of the TLS client. */
   readonly peer: PeerCertificates

@@ -26,7 +26,7 @@ interface IssuedRouterCertificates extends RouterCertificates {
   readonly client: EncodedCertificate
 }
 
-/** Which router enrolls, and how. */
+/** The router that enrolls, and its method. */
 export interface EnrollingRouter {
   readonly id: string
   readonly method: 'erott' | 'trott'

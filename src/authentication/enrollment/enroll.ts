@@ -22,7 +22,7 @@ import {
   requireIdentity,
 } from './outstanding-enrollments.ts'
 
-/** What a client brings: which of it counts depends on the method. */
+/** The client's part of an enrollment: which members are used depends on the method. */
 export interface EnrollmentRequest {
   /** The method the client names, if it does; it must be that of the token. */
   readonly method: string | undefined
@@ -30,7 +30,7 @@ export interface EnrollmentRequest {
   readonly csr?: string
   readonly username?: string
   readonly password?: string
-  /** What a router brings. */
+  /** The certificate requests of a router. */
   readonly routerRequests?: RouterRequests
   /** The name that the client asks for. */
   readonly name?: string
@@ -57,7 +57,7 @@ type CompletedEnrollment = (
   request: EnrollmentRequest,
 ) => Promise<EnrollmentResult>
 
-/** What completes an enrollment of each method. */
+/** For each method, the function that completes an enrollment. */
 const completions: Readonly<Record<EnrollmentMethod, CompletedEnrollment>> = {
   ott: issueCertificateCredential,
   updb: storePasswordCredential,

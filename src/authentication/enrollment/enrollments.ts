@@ -12,17 +12,17 @@ import type { Context, ReadContext, WriteContext } from '../../storage/transacti
 import { signAuthorityJwt, signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
 
 export type Enrollment = Entity<typeof enrollments>
-/** What goes into an enrollment's JWT; the identity or router whose it is becomes its subject. */
+/** The contents of an enrollment's JWT; the identity or router whose it is becomes its subject. */
 type Signable = Pick<Enrollment, 'token' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'identityId' | 'edgeRouterId' | 'transitRouterId'>>
 
-/** What a new record may ask for. */
+/** The expiry that a new record may ask for. */
 export interface RequestedExpiry {
   /** Default: as the settings state. */
   readonly expiresAt?: Instant | null
 }
 
-/** What a new identity may ask for. */
+/** The enrollment that a new identity may ask for. */
 export interface RequestedEnrollment extends RequestedExpiry {
   readonly ott?: boolean
   readonly ottca?: string

@@ -5,7 +5,7 @@ import { invalidError } from '../../foundation/errors.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { WriteContext } from '../../storage/transactions/context.ts'
 
-/** What the symbols of a name format stand for. */
+/** The values for the symbols of a name format. */
 export interface NameParts {
   readonly caName: string
   readonly caId: string

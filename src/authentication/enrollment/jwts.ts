@@ -7,7 +7,7 @@ import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
 import { type Config, getAdvertisedAddress, getControlAddress } from '../../settings/config.ts'
 
-/** What signs, and what is advertised. */
+/** The key that signs, and the settings that are advertised. */
 export interface EnrollmentSigner {
   readonly config: Config
   readonly authority: Authority

@@ -32,7 +32,7 @@ export interface CodeAttempt {
   requireEnrollment(tx: WriteContext): Promise<MfaEnrollment>
 }
 
-/** What an accepted code changes of its enrollment. */
+/** The changes that an accepted code makes to its enrollment. */
 export type CodeUse = Partial<Pick<MfaEnrollment, 'lastUsedStep' | 'encryptedRecoveryCodes' | 'knownSources'>>
 
 /**

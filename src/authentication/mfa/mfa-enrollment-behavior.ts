@@ -8,7 +8,7 @@ import { RawJson } from '../../storage/records/raw-json.ts'
 import type { ReadContext } from '../../storage/transactions/context.ts'
 import type { EncryptedMfa, MfaSecrets } from './mfa-secrets.ts'
 
-/** What the owner is shown: what is needed to verify an enrollment that is not verified, or the recovery codes. */
+/** How an enrollment is shown to its owner: with what verifies it if it is not verified, or with the recovery codes. */
 export type MfaView = 'setup' | 'recovery-codes'
 
 const NO_CODES = new RawJson(EMPTY_OR_NULL)

@@ -20,10 +20,10 @@ export interface MfaOwner {
 /** An enrollment as far as its secrets are concerned. */
 export type EncryptedMfa = Pick<MfaEnrollment, 'id' | 'encryptedSecret' | 'encryptedRecoveryCodes'>
 
-/** Which codes an operation accepts: those of the app only, or recovery codes too. */
+/** The codes that an operation accepts: those of the app only, or recovery codes too. */
 export type AcceptedCodes = 'totp' | 'totp-or-recovery'
 
-/** Why a code is refused, in the audit. */
+/** The reason for which a code is refused, in the audit. */
 export type WrongCodeReason = 'WRONG_CODE' | 'REUSED_CODE'
 
 /** A code is not accepted. */

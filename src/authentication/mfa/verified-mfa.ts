@@ -1,4 +1,4 @@
-// Which identities have a verified MFA enrollment, in memory, because access decisions and sign-in advice read it.
+// The identities that have a verified MFA enrollment, in memory, because access decisions and sign-in advice read them.
 import type { Kysely } from 'kysely'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import type { Database } from '../../storage/database.ts'

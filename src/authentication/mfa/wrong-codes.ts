@@ -15,7 +15,7 @@ const MAX_OF_RESERVE = 40
 const MAX_OF_RESERVE_PER_SOURCE = 5
 const RESERVE_WINDOW_MS = 24 * 60 * 60_000
 
-/** What is known of a code before it is looked at. */
+/** The sender of a code, as it is known before the code is compared. */
 export interface CodeSender {
   readonly source: string
   /** The session owes no factor. */
@@ -48,7 +48,7 @@ export function addWrongCode(wrongCodes: readonly WrongCode[], wrongCode: WrongC
   return [...wrongCodes.filter((earlier) => isCounted(earlier, wrongCode.at)), wrongCode]
 }
 
-/** Those that only the owner of the factor can use up come first. */
+/** The shares that a code counts in; those that only the owner of the factor can use up come first. */
 function listReserves({ isFullSession, isKnownSource, isRecoveryCode }: CodeSender): readonly WrongCode['share'][] {
   return [
     ...(isFullSession ? (['full-session'] as const) : []),

@@ -40,7 +40,7 @@ export const NO_CERTIFICATE = {
   lastAuthResolvedToRoot: false,
 } as const
 
-/** Why a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
+/** The reason for which a sign-in is refused, in the audit; refusals of one source with one reason are counted together. */
 export type SignInRefusalReason =
   | 'UNKNOWN_CREDENTIAL'
   | 'WRONG_PASSWORD'

@@ -35,7 +35,7 @@ export interface ChainVerdict {
   /** Undefined if it is the controller's own. */
   readonly registered: RegisteredAuthority | undefined
   /**
-   * Where the certificate names its identity; null if its authority has no claim, or if the certificate or one above it is not
+   * The place of the identity's name in the certificate; null if its authority has no claim, or if a certificate of the path is not
    * meant for TLS clients, so that its names do not tell whose it is.
    */
   readonly claim: ExternalIdClaim | null

@@ -11,7 +11,7 @@ import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 // Some 50,000 clients that present the controller's own intermediate.
 const MAX_BYTES = 16 * 1024 * 1024
 const ENTRY_BYTES = 300
-// What OpenSSL allocates for a certificate; see parsed-certificates.ts.
+// The memory that OpenSSL allocates for a certificate; see parsed-certificates.ts.
 const CERTIFICATE_BYTES = 8_000
 
 /** The certificates by which one client's own led to an authority. */

@@ -17,7 +17,7 @@ import type { PresentedIssuers } from './presented-issuers.ts'
 import type { RefusedCertificateLimit } from './refused-certificates.ts'
 import type { SignInRecorder } from './sign-in-recorder.ts'
 
-/** What a client presents to sign in. */
+/** The credentials that a client presents to sign in. */
 export interface Credentials {
   readonly username?: string
   readonly password?: string
@@ -61,9 +61,9 @@ export class SignInAttempt {
   isChainProper = true
   /** The authority of the certificate, if an operator brought it. */
   authority: RegisteredAuthority | undefined
-  /** Where the certificate names its identity, if its authority has a claim and it is that of a TLS client. */
+  /** The place of the identity's name in the certificate, if its authority has a claim and it is that of a TLS client. */
   claim: ExternalIdClaim | null = null
-  /** What the certificate names the identity by, if that identified it instead of an authenticator. */
+  /** The external id in the certificate, if that identified the identity instead of an authenticator. */
   externalId: string | undefined
   #identity: SignInIdentity | undefined
   #certificate: X509Certificate | undefined

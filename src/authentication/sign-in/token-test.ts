@@ -22,7 +22,7 @@ export const CHECK_OUTCOMES = ['passed', 'failed', 'skipped'] as const
 export interface TokenCheckResult {
   readonly check: SignInCheck
   readonly outcome: (typeof CHECK_OUTCOMES)[number]
-  /** What decided it; empty if it was skipped. */
+  /** The reason for the result; empty if the step was skipped. */
   readonly message: string
 }
 

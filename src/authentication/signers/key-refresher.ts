@@ -22,14 +22,14 @@ const RETRY_MS = { min: 10_000, max: 5 * 60_000 } as const
 /** How many endpoints are asked at a time when many are due. */
 const MAX_CONCURRENT_REFRESHES = 4
 
-/** Why the endpoint of a signer returned no keys. */
+/** The failure of a signer's endpoint to return keys. */
 export interface RefreshFailure {
   readonly message: string
   /** The first of the failures since the last success. */
   readonly since: Instant
 }
 
-/** What is known of the endpoint of a signer beyond its stored keys. */
+/** The state of the endpoint of a signer, besides its stored keys. */
 export interface RefreshStatus {
   /** When the endpoint returned keys last, in this process; undefined before. */
   readonly fetchedAt: Instant | undefined

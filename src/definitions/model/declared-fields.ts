@@ -1,4 +1,4 @@
-// Which members of values no field of a resource takes: at any depth of its structured fields, and by its variants.
+// Finds the members of values that no field of a resource takes: at any depth of its structured fields, and by its variants.
 import type { AnyResource } from '../resources/define.ts'
 import type { Fields } from '../schema/fields.ts'
 

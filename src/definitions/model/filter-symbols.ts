@@ -17,7 +17,7 @@ export interface FilterSymbol {
   readonly isUnique?: boolean
   /** A set: usable in `anyOf`, `allOf`, `count` and `isEmpty` only. */
   readonly set?: SymbolSet
-  /** What literals stand for, where that is not themselves. */
+  /** The stored values that literals stand for, if these are not the literals themselves. */
   readonly values?: ReadonlyMap<string, readonly string[]>
   /** Every record has this one value. */
   readonly constant?: boolean
@@ -27,14 +27,14 @@ export interface FilterSymbol {
   readonly namedIn?: string
 }
 
-/** Where the elements of a set are found, and the resource (plural) whose records they name, if any. */
+/** The place of the elements of a set, and the resource (plural) whose records they name, if any. */
 type SymbolSet =
   /** In a JSON column, and in a table of their own that is ordered by value. */
   | { readonly kind: 'members'; readonly table: string; readonly linked?: string }
   /** Ids of the records that match the roles of a policy; nothing stores them. */
   | { readonly kind: 'matched'; readonly linked: string }
 
-/** What a list is about, as far as filters and orders see it: a table, and the names of its columns. */
+/** The subject of a list, as filters and orders see it: a table, and the names of its columns. */
 export interface FilterSource {
   readonly table: string
   readonly symbols: ReadonlyMap<string, FilterSymbol>
@@ -117,7 +117,7 @@ function listPlainSymbols(resource: AnyResource | undefined, fields: Fields): Fi
   })
 }
 
-/** What a reference refers to can be asked for by its name too: `service.name`. */
+/** The symbol for the name of the record that a reference refers to: `service.name`. */
 function nameSymbols(column: string, { kind, options }: AnyField): FilterSymbol[] {
   const as = kind.name === 'reference' ? kind.reference?.as : undefined
   const target = kind.target ? getResource(kind.target) : undefined

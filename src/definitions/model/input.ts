@@ -54,7 +54,7 @@ function getShape(resource: AnyResource, purpose: BodyPurpose, typeId?: string):
   return shape
 }
 
-/** What a body of any variant has. */
+/** The member that a body of every variant has. */
 const discriminated = objectOf({ typeId: text })
 
 const BODY_SUFFIX = /(Create|Update|Patch)$/

@@ -1,7 +1,7 @@
 // The `_links` of records: where a record and what belongs to it is found, relative to the API's base path.
 import type { AnyResource, RecordLink } from '../resources/define.ts'
 
-/** What the links of a record depend on: its id, and the fields that name other records. */
+/** The part of a record that its links depend on: its id, and the fields that name other records. */
 type LinkedRow = { readonly id: string } & Readonly<Record<string, unknown>>
 
 export type LinkWriter = (row: LinkedRow) => string

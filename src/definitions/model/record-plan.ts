@@ -28,7 +28,7 @@ export interface RecordPlan {
 /** A member whose value code computes. */
 export interface ComputedMember {
   readonly name: string
-  /** What precedes its value: a comma, its name and a colon. In one piece, because text of many pieces is slow to send. */
+  /** The text before its value: a comma, its name and a colon. In one piece, because text of many pieces is slow to send. */
   readonly key: string
 }
 

@@ -9,7 +9,7 @@ const demanded = { required: true, acceptsNull: 'patch' } as const
 /** The policy of identities that name none. */
 export const DEFAULT_POLICY = 'default'
 
-/** What the policy of identities that name none says at first: one factor of any kind is enough. */
+/** The initial content of the policy of identities that name none: one factor of any kind is enough. */
 export const permissivePolicy = {
   primary: {
     cert: { allowed: true, allowExpiredCerts: true },

@@ -6,7 +6,7 @@ import { defineResource } from './define.ts'
 
 /** The bounds of every username and password, in characters. */
 export const usernameLength = { minLength: 4, maxLength: 100 } as const
-/** What a new username must be; those that exist are looked up by any. */
+/** The form of a new username; existing ones are looked up in any form. */
 export const newUsername = { ...usernameLength, mustBeVisible: true } as const
 export const passwordLength = { minLength: 5, maxLength: 100 } as const
 

@@ -88,7 +88,7 @@ const listenOptions = closedObject(
   [],
 )
 
-/** Where a `forward…` flag is set the list of what may be forwarded is needed, else the fixed value. */
+/** Requires the list of permitted values if a `forward…` flag is set, and the fixed value otherwise. */
 function forwardOr(flag: string, allowed: string, fixed: string): JsonSchema {
   return {
     if: { properties: { [flag]: { const: true } }, required: [flag] },

@@ -64,7 +64,7 @@ export type Relation = {
   | { readonly kind: 'custom'; readonly query?: Readonly<Record<string, JsonSchema>> }
 )
 
-/** That records of a resource are records of another one too. */
+/** The relation of a resource to another one whose records its own records are, too. */
 interface SubtypeOf {
   /** The other resource, by its plural name: in its table they lie, and its fields, by name, are those of both. */
   readonly resource: string
@@ -99,9 +99,9 @@ export interface Definition<
   readonly alternateName?: AlternateName
   /** Records with `isSystem` set cannot be changed by callers, nor deleted; this lets them be deleted. */
   readonly areSystemRecordsDeletable?: boolean
-  /** What the audit keeps of changes, unless the code that makes one says otherwise: by default the values. */
+  /** The detail in which the audit records changes, unless the code that makes one decides otherwise: by default the values. */
   readonly audit?: AuditDetail
-  /** What is stored, besides the base fields. */
+  /** The stored fields, besides the base fields. */
   readonly fields: F
   /**
    * Kinds of this resource with fields of their own, told apart by `typeId`: flat on the wire, one JSON column in the
@@ -203,11 +203,11 @@ export type AnyResource = Resource
 
 export type Entity<R> = R extends Resource<string, string, infer F, Fields> ? EntityOf<F> : never
 
-/** What makes a record: its fields by their own names, and what the definition's `inputs` take. */
+/** The values that make a record: its fields by their own names, and those of the definition's `inputs`. */
 export type Create<R> =
   R extends Resource<string, string, infer F, infer I> ? Partial<EntityOf<F>> & Partial<Values<I>> : never
 
-/** What a body may hold for the definition's `inputs`. */
+/** The members that a body may have for the definition's `inputs`. */
 export type Inputs<R> = R extends Resource<string, string, Fields, infer I> ? Partial<Values<I>> : never
 
 export function defineResource<

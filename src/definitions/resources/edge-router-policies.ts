@@ -1,4 +1,4 @@
-// Which identities may use which edge routers.
+// The policies that say which identities may use which edge routers.
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 import { semantic } from './service-policies.ts'

@@ -22,7 +22,7 @@ export interface FetchedKeys {
   readonly fetchedAt: number
 }
 
-/** What OpenZiti's clients expect as the dates of a signer without a certificate: 0001-01-01T00:00:00Z. */
+/** The dates that OpenZiti's clients expect of a signer without a certificate: 0001-01-01T00:00:00Z. */
 export const NO_DATE = -62_135_596_800_000
 
 export const externalJwtSigners = defineResource({

@@ -14,9 +14,9 @@ const hostInfo = (names: readonly string[]) =>
     type: 'object',
     properties: Object.fromEntries(names.map((name) => [name, { type: 'string', maxLength: 255 }])),
   })
-/** What a client reports of the machine it runs on. */
+/** A client's report about the machine that it runs on. */
 export const envInfoSchema = hostInfo(['arch', 'domain', 'hostname', 'os', 'osRelease', 'osVersion'])
-/** What a client reports of itself. */
+/** A client's report about itself. */
 export const sdkInfoSchema = hostInfo(['appId', 'appVersion', 'branch', 'revision', 'type', 'version'])
 
 const outstanding = { id: text, token: uuid, jwt: text, expiresAt: time }

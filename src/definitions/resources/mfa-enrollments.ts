@@ -10,7 +10,7 @@ const STEP = { min: 0, max: Number.MAX_SAFE_INTEGER } as const
 export interface WrongCode {
   /** In milliseconds since 1970. */
   readonly at: number
-  /** What it counts in: the share of any client, or a reserve of those that probably are the owner. */
+  /** The share of attempts that it counts in: that of any client, or a reserve of clients that probably are the owner. */
   readonly share: 'any' | 'full-session' | 'known-source' | 'recovery-code'
   readonly source: string
 }

@@ -4,7 +4,7 @@ import { toHexDigits } from '../schema/hexadecimal.ts'
 import { listOf, requiredObject, text, typed, whole } from '../schema/json-schema.ts'
 import { postureChecks } from './posture-checks.ts'
 
-// What is stored of one client is bounded; no operating system has longer paths, and no machine more addresses.
+// Limits of the data that is stored of one client; no operating system has longer paths, and no machine more addresses.
 const MAX_TEXT = 255
 const MAX_PATH = 4_096
 const MAX_ADDRESSES = 256

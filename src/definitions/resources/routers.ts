@@ -4,7 +4,7 @@ import { flag, listOf, requiredObject, text, time, typed, uuid, whole } from '..
 import { defineResource } from './define.ts'
 import { enrollmentExpiry } from './enrollments.ts'
 
-/** What the name of a router says of itself. */
+/** The options of a router's name. */
 export const routerName = { summary: 'Unique among all routers, edge routers included.' } as const
 
 /** A network interface of a router, as routers report it. */
@@ -39,7 +39,7 @@ export const interfaceList = typed<readonly RouterInterface[]>(
   ),
 )
 
-/** What a router says of its software. */
+/** A router's report about its software. */
 export const versionInfo = requiredObject({ arch: text, buildDate: text, os: text, revision: text, version: text })
 
 export interface VersionInfo {
@@ -50,10 +50,10 @@ export interface VersionInfo {
   readonly version: string
 }
 
-/** What routers have once they have enrolled. */
+/** The options of a fingerprint, which routers have once they have enrolled. */
 export const fingerprintOptions = { access: 'read', nullable: true, filter: true } as const
 
-/** What every router is described by. */
+/** The fields of every router. */
 export const routerFields = {
   name: f.name(routerName),
   cost: f.int({
@@ -75,13 +75,13 @@ export const routerFields = {
   unverifiedCertPem: f.text({ access: 'read', nullable: true }),
   /** The certificate that the router had before it renewed it, until it connects with the new one. */
   formerFingerprint: f.text({ access: 'internal', nullable: true }),
-  /** What the router last reported; kept while it is offline. */
+  /** The last report of the router; kept while it is offline. */
   interfaces: f.json(interfaceList, { access: 'read', nullable: true }),
   /** The software with which it last connected. Records show it only while it is connected. */
   lastVersion: f.json(typed<VersionInfo>(versionInfo), { access: 'internal', nullable: true }),
 }
 
-/** What a new router asks of its enrollment. */
+/** The inputs of a new router, for its enrollment. */
 export const routerInputs = {
   enrollment: f.object(enrollmentExpiry, { access: 'create', nullable: true, summary: 'How the router enrolls.' }),
 }
@@ -101,7 +101,7 @@ export const routers = defineResource({
   summary: 'A router of the network; the edge routers, which clients connect to, are among them.',
   fields: {
     ...routerFields,
-    // What only edge routers have. It lies in the same table, so that all routers share one space of names.
+    // The fields that only edge routers have. They lie in the same table, so that all routers share one space of names.
     isEdge: f.bool({ access: 'internal' }),
     roleAttributes: f.roleAttributes({ access: 'internal' }),
     isTunnelerEnabled: f.bool({ access: 'internal' }),

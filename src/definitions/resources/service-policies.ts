@@ -1,4 +1,4 @@
-// Which identities may dial, or bind, which services, and what they must prove about their machines first.
+// The policies that say which identities may dial, or bind, which services, and what they must prove about their machines first.
 import { f } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 

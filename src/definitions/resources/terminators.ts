@@ -1,4 +1,4 @@
-// Where a service is hosted: a router, and what that router connects to.
+// The places where services are hosted: a router, and the address that it connects to.
 import { f } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
@@ -48,11 +48,11 @@ export const terminators = defineResource({
     hostId: f.text({ access: 'internal', filter: true }),
     // The session by which the host bound; empty if an administrator made it. The session may have ended since.
     sessionId: f.text({ access: 'internal' }),
-    // What the host tells those that dial it, such as its public key: header id → base64.
+    // Data that the host passes to those that dial it, such as its public key: header id → base64.
     peerData: f.json(typed<Record<string, string>>({ type: 'object' }), { access: 'internal', default: {} }),
     isSystem: f.bool({ access: 'internal', filter: true }),
   },
-  // Those that routers make for the hosts connected to them: not to be changed, but an administrator may end them.
+  // System records are those that routers make for the hosts connected to them: unchangeable, but an administrator may end them.
   areSystemRecordsDeletable: true,
   computed: { dynamicCost: { type: 'integer', minimum: 0, maximum: 65535 } },
   networkFile: ['serviceId', 'routerId', 'binding', 'address', 'identity'],

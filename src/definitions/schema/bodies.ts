@@ -6,7 +6,7 @@ import { withSchemaNames } from './member-names.ts'
 import { isRecord, rejectUnknownMembers, reportUnknownMembers } from './unknown-members.ts'
 import { findFirstProblem, type Problem, toProblemError } from './validate.ts'
 
-/** What a body is for: it decides what must be there, and what an absent member means. */
+/** The purpose of a body decides which members it must have, and what an absent member means. */
 export type BodyPurpose = 'create' | 'replace' | 'patch'
 
 /** The shape of a body; each operation with a body builds its own at boot. */
@@ -102,7 +102,7 @@ function toValueSchema(field: AnyField, purpose: BodyPurpose): JsonSchema {
   }
 }
 
-/** What lets a schema accept null; an `enum` lists every value, so null is one of them. */
+/** The members that make a schema accept null; an `enum` lists every value, so null is one of them. */
 function withNull({ enum: values }: JsonSchema): JsonSchema {
   return { nullable: true, ...(values ? { enum: [...values, null] } : {}) }
 }

@@ -1,9 +1,9 @@
 // Limits how many entries a JSON body has before it is parsed: parsing some bytes of `{}` takes many times their memory.
 import { invalidError } from '../../foundation/errors.ts'
 
-/** What the lists and objects of one depth may hold. */
+/** The size that the lists and objects of one depth may have. */
 export interface SizeLimit {
-  /** What the entries are, for the error. */
+  /** The name of the entries, for the error. */
   readonly entries: string
   /** How many entries one list or object may have. */
   readonly maxEach: number

@@ -30,5 +30,5 @@ type Optional_<F extends Fields, On> = {
     : never]?: ValueOf<F[K]> | null
 }
 
-/** What a client may send to create a record. */
+/** The members that a client may send to create a record. */
 export type CreateInput<F extends Fields> = Required_<F, 'create'> & Optional_<F, 'create'>

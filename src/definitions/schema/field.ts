@@ -52,7 +52,7 @@ export interface FieldOptions<V = unknown> {
   readonly compatibleEmpty?: 'null' | 'absent'
   /** The member that carries it in request bodies; defaults to the field's own name. */
   readonly input?: string
-  /** What a command sends, and reports, if a person omits a required field. */
+  /** The value that a command sends, and reports, if a person omits a required field. */
   readonly commandDefault?: V
   /** Values that only the controller sets, besides those that clients may choose from. */
   readonly systemChoices?: readonly string[]
@@ -110,7 +110,7 @@ export interface Kind {
   readonly empty?: unknown
 }
 
-/** What is wrong with a value: the end of a sentence that begins with the field, and the part of it that is wrong. */
+/** The problem of a value: the end of a sentence that begins with the field, and the part of the value that is wrong. */
 export interface Objection {
   readonly reason: string
   readonly value?: unknown
@@ -119,9 +119,9 @@ export interface Objection {
 export interface ReferenceOptions {
   /** The record member that shows the target as {_links, entity, id, name}. */
   readonly as?: string
-  /** That member also has the collection of the target, as `urlName`. */
+  /** Whether the member also shows the collection of the target, as `urlName`. */
   readonly withUrlName?: boolean
-  /** What a delete of the target does: refuse with 409, delete this record too, or set the field to null. */
+  /** The effect of a delete of the target: it is refused with 409, deletes this record too, or sets the field to null. */
   readonly onDelete?: 'restrict' | 'cascade' | 'clear'
   /** The member that an error about an unknown target names; defaults to the field's member. */
   readonly unknown?: string

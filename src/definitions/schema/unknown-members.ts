@@ -1,6 +1,6 @@
 // Members of a body that its schema does not declare: refused, or ignored and reported.
 //
-// Those that are ignored are named in the `warnings` of the response's meta, and the command line prints them, because
+// Ignored members are named in the `warnings` of the response's meta, and the command line prints them, because
 // their values may be meant to grant or to restrict something.
 import { invalidError, toPrintable } from '../../foundation/errors.ts'
 import type { JsonSchema } from './json-schema.ts'

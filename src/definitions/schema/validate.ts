@@ -108,7 +108,7 @@ export function describeProblems(failures: readonly ErrorObject[], first: Proble
   return failures.flatMap((error) => {
     const [, alternative] = /^(.*?\/(?:anyOf|oneOf))(?:\/|$)/.exec(error.schemaPath) ?? []
     const place = alternative === undefined ? undefined : `${error.instancePath} ${alternative}`
-    // What follows from a condition is a failure of its own.
+    // A condition that fails is reported by the failure of its consequence.
     if (error.keyword === 'if' || (place !== undefined && alternatives.has(place)) || isNamedByUnknown(error)) return []
     if (place !== undefined) alternatives.add(place)
     const problem = error.keyword === 'required' ? describeMissing(error) : describeProblem(error)

@@ -26,7 +26,7 @@ export function damagedError(file: string, reason: string, cause?: unknown): Bac
   return new BackupError('BACKUP_DAMAGED', `${file} is damaged: ${reason}`, 'use another backup', cause)
 }
 
-// What the system and SQLite say of a disk that takes nothing more.
+// The codes of the system and of SQLite for a full disk.
 const FULL_DISK_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'SQLITE_FULL', 'SQLITE_IOERR_WRITE'])
 
 /** Converts the error of a full disk; returns any other error unchanged. */

@@ -94,7 +94,7 @@ export class Backups {
     if (findings.length > 0) log.error({ file, findings }, 'the database has defects, and so has its backup')
   }
 
-  /** Why the settings let no backup be made; undefined if they do. */
+  /** The reason why the settings do not allow a backup; undefined if they do. */
   findObstacle(): string | undefined {
     const { 'backup.directory': folder, 'backup.passphraseFile': passphraseFile } = this.#options.config
     if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())

@@ -39,7 +39,7 @@ import { type PackedFile, pack } from './tar.ts'
 export interface BackupOptions {
   /** The data directory. */
   readonly directory: string
-  /** Where the backup goes; a file of that name is replaced once the backup is complete. */
+  /** The file of the backup; one of that name is replaced once the backup is complete. */
   readonly file: string
   /** Encrypts it. */
   readonly passphrase?: string | undefined

@@ -1,7 +1,7 @@
 // The names of the backups that a controller makes by itself.
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 
-/** Why the controller made a backup: by its schedule, on request, or before it changed the data. */
+/** The reason for which the controller made a backup: its schedule, a request, or a change of the data that came next. */
 export type BackupKind = 'scheduled' | 'snapshot' | 'migration'
 
 const NAME = /^controller-(\d{8}-\d{9})-(scheduled|snapshot|migration)\.tar\.gz(?:\.age)?$/
@@ -24,7 +24,7 @@ export interface NamedBackup {
   readonly createdAt: Instant
 }
 
-/** What the name of a file says; undefined if it is not that of a backup that a controller made. */
+/** Parses the name of a backup; undefined if it is not a name that controllers give. */
 export function parseBackupName(name: string): NamedBackup | undefined {
   const [, time = '', kind] = NAME.exec(name) ?? []
   const [, year, month, day, hours, minutes, seconds, milliseconds] =

@@ -28,7 +28,7 @@ import type { Manifest } from './manifest.ts'
 import { type BackupSource, readBackup } from './read-backup.ts'
 import { removeOnExit } from './remove-on-exit.ts'
 
-/** What a backup holds. */
+/** The contents of a backup. */
 export interface VerifiedBackup {
   readonly manifest: Manifest
   /** The defects of its database; empty if it is intact. */

@@ -2,7 +2,7 @@
 import { ByteReader } from './byte-reader.ts'
 
 const BLOCK_BYTES = 512
-// What eleven octal digits can say.
+// The largest number of eleven octal digits.
 const MAX_FILE_BYTES = 8 ** 11 - 1
 const READ_BYTES = 256 * 1024
 const MAX_TRAILING_BYTES = 1024 * 1024
@@ -51,7 +51,7 @@ export async function* unpack(archive: AsyncIterable<Uint8Array>): AsyncGenerato
     const header = await reader.read(BLOCK_BYTES)
     if (header.length < BLOCK_BYTES) throw new ArchiveError('it is incomplete')
     if (header.every((byte) => byte === 0)) {
-      // What comes before the archive, such as its compression, is verified at its end only. Programs pad archives.
+      // The layers around the archive, such as its compression, are verified at their end only. Programs pad archives.
       let trailingBytes = 0
       for (let length = -1; length !== 0; trailingBytes += length) {
         if (trailingBytes > MAX_TRAILING_BYTES) throw new ArchiveError('more follows its end than padding')

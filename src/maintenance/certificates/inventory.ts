@@ -25,7 +25,7 @@ import type { AnyChange } from '../../storage/transactions/changes.ts'
 import type { WriteContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 
-/** Where records of a resource have a certificate. */
+/** The place of a certificate in the records of a resource. */
 interface CertificateSource {
   readonly kind: CertificateKind
   /** The field with the certificate as PEM; of several, the first. */
@@ -56,7 +56,7 @@ export function findHolderResource(kind: string): string | undefined {
   return [...certificateSources.values()].find((source) => source.kind === kind)?.holders
 }
 
-/** What the inventory says of a certificate itself. */
+/** The inventory's fields that follow from a certificate itself. */
 export function toCertificateEntry(
   certificate: EncodedCertificate,
 ): Pick<Entity<typeof certificates>, 'subject' | 'fingerprint' | 'notBefore' | 'notAfter'> {

@@ -15,7 +15,7 @@ import {
 import type { NamedBackup } from '../backup/file-names.ts'
 import { type Diagnosis, type Fix, quoteWord } from './diagnosis.ts'
 
-/** What the checks of the machine read. */
+/** The facts that the checks of the machine read. */
 export interface Machine {
   /** The data directory. */
   readonly directory: string
@@ -27,7 +27,7 @@ export interface Machine {
   /** The backups of the controller, the oldest first. */
   readonly backups: readonly NamedBackup[]
   readonly backupsFolder: string
-  /** Why the settings let no backup be made. */
+  /** The reason why the settings do not allow a backup. */
   readonly backupObstacle: string | undefined
   /** When the newest audit record was written. */
   readonly lastChangeAt: Instant | undefined

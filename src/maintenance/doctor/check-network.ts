@@ -15,7 +15,7 @@ import { type Diagnosis, MAX_DIAGNOSES_PER_CHECK, quoteWord } from './diagnosis.
 // How many services are looked up in one turn of the event loop.
 const IDS_IN_ONE_TURN = 200
 
-/** What the checks of the network read. */
+/** The parts that the checks of the network read. */
 export interface Network {
   readonly store: Store
   readonly context: Context

@@ -3,7 +3,7 @@
 export interface Diagnosis {
   /** The check that found it: one word for programs. */
   readonly check: string
-  /** What it concerns: a record by its name, a file, a setting. */
+  /** The subject of the diagnosis: a record by its name, a file, a setting. */
   readonly subject: string
   /** One sentence. */
   readonly message: string
@@ -15,7 +15,7 @@ export interface Diagnosis {
 export interface DoctorFinding {
   /** One word for programs. */
   readonly name: string
-  /** What is the case if the check passes. */
+  /** The state of the controller if the check passes. */
   readonly summary: string
   /** `unknown` if nothing shows it, such as routers while no controller runs. */
   readonly outcome: 'passed' | 'failed' | 'unknown'
@@ -27,7 +27,7 @@ export interface Report {
   readonly diagnoses: readonly Diagnosis[]
 }
 
-/** What the doctor has put right itself. */
+/** A problem that the doctor has repaired. */
 export type Fix = Omit<Diagnosis, 'remedy'>
 
 /** The number of diagnoses of one check: more have the same cause, as a rule. */

@@ -47,9 +47,9 @@ export interface DoctorOptions {
 
 interface DoctorCheck {
   readonly name: string
-  /** What is the case if it passes. */
+  /** The state of the controller if it passes. */
   readonly summary: string
-  /** What it finds; undefined if nothing shows it. */
+  /** Returns the problems; undefined if nothing shows whether there are any. */
   run(): readonly Diagnosis[] | undefined | Promise<readonly Diagnosis[] | undefined>
 }
 

@@ -67,7 +67,7 @@ function toDefect(resource: AnyResource, reference: ReferenceField, id: string, 
 }
 
 /**
- * What a deletion of the missing record would have done. A member of a structured field stays as it is, because leaving it out
+ * The repair that a deletion of the missing record would have made. A member of a structured field stays as it is: leaving it out
  * may admit more than before: of an auth policy, for example.
  */
 function findRepair(

@@ -4,7 +4,7 @@ import { openExistingForReading } from '../../storage/sqlite/connection.ts'
 import { findDefects } from './check-database.ts'
 import type { CheckedFiles, Defect } from './defects.ts'
 
-/** What the thread is started with. */
+/** The request that the thread is started with. */
 export interface CheckRequest extends CheckedFiles {
   /** The check ends after this number of defects. */
   readonly maxDefects: number

@@ -23,7 +23,7 @@ export interface FoundDefect {
 export interface IntegrityReport {
   readonly startTime: Instant | undefined
   readonly endTime: Instant | undefined
-  /** Why the run itself failed. */
+  /** The reason why the run itself failed. */
   readonly error: string | undefined
   readonly fixingErrors: boolean
   readonly inProgress: boolean

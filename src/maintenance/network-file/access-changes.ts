@@ -94,7 +94,7 @@ async function listRecordChanges(context: ReadContext, steps: readonly PlanStep[
   return changes
 }
 
-/** What the record is before the plan; an identity that comes with an edge router of the plan does not exist yet. */
+/** The record before the plan; an identity that comes with an edge router of the plan does not exist yet. */
 function getBefore(step: PlanStep): PlannedValues | undefined {
   if (step.action === 'create' || (step.action === 'change' && step.isCreatedByPlan)) return undefined
   return step.before

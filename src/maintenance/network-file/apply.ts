@@ -18,7 +18,7 @@ export const MAX_RECORDS_PER_TRANSACTION = 200
 interface Preparation {
   /** Ends it early. */
   readonly signal?: AbortSignal | undefined
-  /** Where the rules that records break are added. */
+  /** The list that collects the rules that records break. */
   readonly mistakes?: FileMistakes
 }
 

@@ -87,7 +87,7 @@ function pickKnownMembers(
   return Object.fromEntries(Object.entries(record).filter(([name]) => names.has(name)))
 }
 
-/** Where the first member stands that identifies a record. */
+/** The place of the first member that identifies a record. */
 function placeOf({ identifiedBy }: FileResource, path: string): string {
   return `${path}.${identifiedBy[0]?.name}`
 }

@@ -14,7 +14,7 @@ import type { FileResource } from './file-resources.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
-/** Which records of a resource the controller made, and what they were at first. */
+/** The records of a resource that the controller made, with their initial values. */
 export class InitialValues {
   readonly #fileResource: FileResource
   readonly #routerIdentityIds: ReadonlySet<string>
@@ -60,7 +60,7 @@ export class InitialValues {
     return this.#toText(entity) === this.#toText(applyFallbacks(fields, initial))
   }
 
-  /** What the record was when the controller made it. */
+  /** The values of the record when the controller made it. */
   #find(entity: Values): Values | undefined {
     const { resource } = this.#fileResource
     const builtIn = resource.builtIn.find(({ id }) => id === entity.id)

@@ -17,7 +17,7 @@ export class KnownNames {
   readonly #context: Pick<ReadContext, 'db'>
   readonly #idsByName = new Map<string, string>()
   readonly #namesById = new Map<string, string>()
-  /** What was looked up and does not exist. */
+  /** The names that were looked up and do not exist. */
   readonly #missing = new Set<string>()
 
   constructor(context: Pick<ReadContext, 'db'>) {

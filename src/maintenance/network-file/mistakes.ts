@@ -38,7 +38,7 @@ export class FileMistakes {
   }
 }
 
-/** What a rejected member of the file breaks; undefined for any other error. */
+/** The rule that a rejected member of the file breaks; undefined for any other error. */
 export function getFieldCause(error: unknown): FieldCause | undefined {
   if (!(error instanceof ControllerError) || error.status !== 400) return undefined
   return error.publicCause && 'field' in error.publicCause ? error.publicCause : undefined

@@ -27,7 +27,7 @@ export interface NetworkPlan {
   /** In the order in which they can be made. */
   readonly steps: readonly PlanStep[]
   readonly retained: readonly RetainedRecord[]
-  /** What the deletions change besides. */
+  /** The records that the deletions change besides. */
   readonly cleared: readonly ClearedRecord[]
   readonly unmatchedRoles: readonly UnmatchedRole[]
   /** By resource that the file has a section for: the ids of its records. */

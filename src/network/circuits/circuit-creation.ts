@@ -25,7 +25,7 @@ export interface CircuitRequest {
   readonly service: DialedService
   /** Selects the terminators that have exactly this instance id; empty for those without one. */
   readonly instanceId: string
-  /** What the client tells the host. */
+  /** Data of the client for the host. */
   readonly peerData: PeerData
 }
 
@@ -40,7 +40,7 @@ export interface DialedService {
 /** A circuit whose routers forward data. */
 export interface CreatedCircuit {
   readonly circuit: Circuit
-  /** What the host tells the client. */
+  /** Data of the host for the client. */
   readonly peerData: PeerData
 }
 
@@ -237,7 +237,7 @@ export class CircuitCreation {
   }
 }
 
-/** What was stored when the host bound the service, and on top of it what it said for this circuit. */
+/** The data that was stored when the host bound the service, overridden by what the host said for this circuit. */
 function collectPeerData(service: DialedService, terminator: LiveTerminator, runtime: PeerData): PeerData {
   const peerData = new Map([...terminator.peerData, ...runtime])
   if (service.terminatorStrategy === 'sticky') peerData.set(STICKY_TERMINATOR, Buffer.from(terminator.id))

@@ -1,4 +1,4 @@
-// Why circuits could not be created: counted by cause, and logged without letting one client fill the log.
+// Failures to create circuits: counted by cause, and logged without letting one client fill the log.
 import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import { RequestRefusedError } from '../client-requests/request-refused.ts'
 

@@ -10,7 +10,7 @@ const ID = /^([0-9a-z]{8,9})\.([\w-]{16})\.((?:[\w-]{4})+)(?:\.([0-9a-z]{1,8}))?
 const MAX_LENGTH = 1_000
 const RADIX = 36
 
-/** What a circuit of an earlier process says of itself. */
+/** The properties that the id of an earlier process's circuit tells. */
 export interface EarlierCircuitId {
   /** After how long without data it ends, in milliseconds; undefined if it does not. */
   readonly maxIdleMs: number | undefined
@@ -55,7 +55,7 @@ export class CircuitIds {
     }
   }
 
-  /** What only controllers of this network can compute for a circuit and a router. */
+  /** Marks a router in the id of a circuit, as only controllers of this network can. */
   #mark(random: string, routerId: string): string {
     const digest = createHmac('sha256', this.#key).update(`${random} ${routerId}`).digest()
     return digest.subarray(0, MARK_BYTES).toString('base64url')

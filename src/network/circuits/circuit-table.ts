@@ -23,7 +23,7 @@ export interface Circuit {
   /** The identity that hosts the terminator; empty if an administrator created it. */
   readonly hostId: string
   readonly path: Path
-  /** What the dialing client and the routers are told about it. */
+  /** Tags of the circuit, for the dialing client and the routers. */
   readonly tags: Readonly<Record<string, string>>
   /** Its end at the router of the client, in the router's forwarding table. */
   readonly ingressAddress: string

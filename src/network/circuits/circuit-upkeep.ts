@@ -109,7 +109,7 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
 
   routerDisconnected({ id }: ConnectedRouter): void {
     const { circuits, clock, connected, results } = this.#parts
-    // What was sent over the connection may not have arrived.
+    // Messages over the lost connection may not have arrived.
     results.loseRouter(id)
     if (connected.get(id) || circuits.count('routerId', id) === 0) return
     this.#absentRouters.push({ id, dueAt: clock.monotonic() + ROUTER_GRACE_MS })

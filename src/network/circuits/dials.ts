@@ -14,7 +14,7 @@ import type { Circuits } from './circuits.ts'
 export interface DialRequest extends SessionClient {
   /** Selects the terminators that have exactly this instance id; empty for those without one. */
   readonly instanceId: string
-  /** What the client tells the host. */
+  /** Data of the client for the host. */
   readonly peerData: PeerData
 }
 

@@ -1,6 +1,6 @@
 // Circuits that an earlier process of the controller created, and that routers still carry: left alone while they are in use.
 //
-// That is until a router reports a fault, or that the time is over for which the id says that the circuit may be idle
+// A circuit is in use until a router reports a fault, or until the time is over for which the id says that it may be idle
 // (`circuit-ids.ts`). Only the controller can compute the marks of routers in the id, so no other router that knows the id
 // can end the circuit. The controller does not know who dialed; the routers do.
 import { LRUCache } from 'lru-cache'

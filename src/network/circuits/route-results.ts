@@ -6,7 +6,7 @@ import type { PeerData, RouteFailure, RouteResult } from '../routers/router-conn
 export type RouteOutcome =
   | {
       readonly isSuccess: true
-      /** What the last router received from the terminator. */
+      /** The data that the last router received from the terminator. */
       readonly peerData: PeerData
     }
   | {

@@ -27,7 +27,7 @@ interface SmartReroutingParts {
 export class SmartRerouting {
   readonly #parts: SmartReroutingParts
   #dueAt: number
-  /** Where the comparison goes on. */
+  /** The position at which the comparison continues. */
   #offset = 0
 
   constructor(parts: SmartReroutingParts) {

@@ -1,4 +1,4 @@
-// Why a request that a router makes for a client is refused. The router passes the message on to the client.
+// The reasons for which a router's request for a client is refused. The router passes the message on to the client.
 
 /** The reasons that routers and clients tell apart. */
 export type RequestRefusalReason =

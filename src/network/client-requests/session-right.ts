@@ -74,7 +74,7 @@ export async function requireSessionRight(
     throw new RequestRefusedError('wrong-session-type', `the session has the type ${session.type}, not ${type}`)
   const identity = { id: session.identityId, attributes: JSON.parse(session.roleAttributes) as string[] }
   const decision = access.decide({ identity, serviceId, type, apiSessionId })
-  // As if it did not exist: its client then asks for another one, and is told why there is none.
+  // The session is rejected as unknown: its client then asks for another one, and learns the reason.
   if (!decision.isAllowed) throw new RequestRefusedError('unknown-session', 'the session has lost its right')
   if (!access.isCommonRouter(identity, serviceId, routerId))
     throw new RequestRefusedError(

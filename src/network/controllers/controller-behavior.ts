@@ -1,4 +1,4 @@
-// Which controllers of the network are online, as far as this one knows.
+// Shows which controllers of the network are online, as far as this one knows.
 
 import type { controllers } from '../../definitions/resources/controllers.ts'
 import type { ComputedInput } from '../../definitions/resources/define.ts'

@@ -76,7 +76,7 @@ function toCertificateValues({ server: { certificate } }: Authority) {
   return { certPem: toCertificatePem(certificate), fingerprint: computeFingerprint(certificate) }
 }
 
-/** Where each API is found. */
+/** The addresses of each API. */
 function toApiAddresses(base: string, apiPaths: Readonly<Record<string, string>>): ApiAddresses {
   return Object.fromEntries(Object.entries(apiPaths).map(([api, path]) => [api, [{ url: base + path, version: 'v1' }]]))
 }

@@ -2,7 +2,7 @@
 import type { Instant } from '../../foundation/clock.ts'
 import type { PathLink } from './path.ts'
 
-/** What the dialing router says of a link. */
+/** The dialing router's report about a link. */
 export interface LinkReport {
   readonly id: string
   readonly destinationId: string
@@ -12,7 +12,7 @@ export interface LinkReport {
   readonly iteration: number
 }
 
-/** What an administrator says of a link. */
+/** An administrator's settings of a link. */
 export interface LinkSettings {
   /** Whether no path may use it. */
   readonly isDown: boolean
@@ -25,11 +25,11 @@ export interface Link extends PathLink, LinkReport, LinkSettings {
   readonly changedAt: Instant
   /** `Pending` until it is old enough to be used; these are words that clients know. */
   readonly state: 'Pending' | 'Connected'
-  /** As the dialing router measures it. */
+  /** The latency that the dialing router measures. */
   readonly sourceLatencyNs: number
-  /** As the other router measures it. */
+  /** The latency that the other router measures. */
   readonly destinationLatencyNs: number
-  /** What a path pays for it: its static cost and both latencies in milliseconds. */
+  /** The cost for a path: the static cost and both latencies in milliseconds. */
   readonly cost: number
 }
 
@@ -40,7 +40,7 @@ export const UNKNOWN_LATENCY_NS = 65_000_000_000
 
 const NS_PER_MS = 1_000_000
 
-/** What a path pays for a link. */
+/** The cost of a link for a path. */
 export function computeLinkCost({
   staticCost,
   sourceLatencyNs,

@@ -47,7 +47,7 @@ interface LinkEntry {
 }
 
 /**
- * Why new paths do not use a link any more. An `unreachable` link may still carry traffic: only the connection of one of its routers
+ * The reason why new paths do not use a link any more. An `unreachable` link may still carry traffic: only a router's connection
  * to the controller ended.
  */
 export type LinkLoss = 'failed' | 'removed' | 'down' | 'unreachable'

@@ -21,6 +21,6 @@ export interface Path {
 export interface PathFinder {
   /** Undefined if the routers are not connected with each other, or one of them is offline. */
   findPath(fromRouterId: string, toRouterId: string): Path | undefined
-  /** What a path that was found before costs now; undefined if one of its links is not usable any more. */
+  /** The present cost of a path that was found before; undefined if one of its links is not usable any more. */
   computePathCost(path: Path): number | undefined
 }

@@ -9,7 +9,7 @@ export interface GraphRouter {
   /** Its place in arrays of all routers. */
   readonly index: number
   isConnected: boolean
-  /** What entering it costs. */
+  /** The cost of entering it. */
   cost: number
   /** Whether paths may only begin and end here. */
   noTraversal: boolean
@@ -30,7 +30,7 @@ export interface GraphLink {
   cost: number
 }
 
-/** What a record says of the cost of a router. */
+/** The settings in a router's record that concern its cost. */
 export interface RouterCost {
   readonly cost: number
   readonly noTraversal: boolean

@@ -25,7 +25,7 @@ export class StoredLinkSettings implements DerivedRows {
     this.#entities = entities
   }
 
-  /** What is set for the links with these ends; the defaults if nothing is. */
+  /** The settings for the links with these ends; the defaults if none are stored. */
   get(ends: LinkEnds): LinkSettings {
     return this.#byKey.get(toLinkKey(ends)) ?? DEFAULT_LINK_SETTINGS
   }

@@ -9,7 +9,7 @@ import type { LiveState } from '../../storage/transactions/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { EdgeDescription, IdentityPresence, RouterConnection, RouterHello } from './router-connection.ts'
 
-/** Why a router may not connect. It goes to the log; the router's connection is closed without a response. */
+/** A router may not connect. The reason goes to the log; the router's connection is closed without a response. */
 export class RouterRejectedError extends Error {
   override readonly name = 'RouterRejectedError'
 }
@@ -280,7 +280,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
   }
 }
 
-/** Why a router with this record may not be connected by any of these certificates; undefined if it may. */
+/** The reason why a router with this record may not be connected by any of these certificates; undefined if it may. */
 function findObjection(
   record: Omit<RouterAdmission, 'isEdge' | 'lastVersion'>,
   presented: readonly string[],

@@ -26,7 +26,7 @@ export class PublicKeys implements SideEffect {
   readonly #authority: PublicKeyParts['authority']
   readonly #clientTrust: PublicKeyParts['clientTrust']
   readonly #connected: ConnectedRouters
-  /** What connected routers hold. Undefined while none is there that has been told. */
+  /** The public keys that connected routers hold. Undefined while no router is connected that has received them. */
   #announced: PublicKeysById | undefined
   /** All of `#announced`, for routers that connect. */
   #all: PublicKeyAnnouncement | undefined

@@ -13,7 +13,7 @@ import type { Context, ReadContext, WriteContext } from '../../storage/transacti
 import { isOneOf } from '../../storage/untyped.ts'
 import type { RouterProvisioner } from './router-provisioner.ts'
 
-/** What clients are told about the software of a router that is not connected. */
+/** The software of a router that is not connected, as clients see it. */
 const NO_VERSION = { arch: '', buildDate: '', os: '', revision: '', version: '' } as const
 
 /** The collaborators of the behaviors of routers. */
@@ -138,7 +138,7 @@ async function deriveEnrollmentFields(
   )
 }
 
-/** What clients are told about a router's connection; one object for all routers that are not connected. */
+/** A router's connection, as clients see it; one object for all routers that are not connected. */
 export function toClientRouterFields(live: LiveRouter | undefined) {
   if (!live) return OFFLINE_FIELDS
   const { hostname, supportedProtocols, syncStatus, versionInfo } = live

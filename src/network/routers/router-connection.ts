@@ -51,7 +51,7 @@ export interface SyncPart {
   readonly isLast: boolean
 }
 
-/** What routers are told about sessions. One announcement may go to many routers. */
+/** A message to routers about sessions. One announcement may go to many routers. */
 export type SessionAnnouncement =
   | { readonly kind: 'api-sessions-added'; readonly apiSessions: readonly RouterApiSession[]; readonly part?: SyncPart }
   | { readonly kind: 'api-sessions-updated'; readonly apiSessions: readonly RouterApiSession[] }
@@ -74,7 +74,7 @@ export function isPeerDataTooLong(peerData: PeerData): boolean {
 export interface Forward {
   readonly from: string
   readonly to: string
-  /** What the data reaches at `to`: the client of the circuit, its terminator, or the next router. */
+  /** The kind of the receiver at `to`: the client of the circuit, its terminator, or the next router. */
   readonly toKind: 'client' | 'terminator' | 'link'
 }
 
@@ -92,14 +92,14 @@ export interface Egress {
 export const TRACE_CHANNELS = ['selectPath', 'establishPath'] as const
 export type TraceChannel = (typeof TRACE_CHANNELS)[number]
 
-/** That a router logs in detail what it does for a circuit. */
+/** The request that a router logs in detail what it does for a circuit. */
 export interface RouteTrace {
   readonly channels: readonly TraceChannel[]
-  /** What stands in each line of its log. */
+  /** The fields of each line of its log. */
   readonly fields: Readonly<Record<string, string>>
 }
 
-/** What one router of a circuit does for it. */
+/** The part of one router in a circuit. */
 export interface Route {
   readonly circuitId: string
   /** Distinguishes the results of earlier attempts. */
@@ -112,14 +112,14 @@ export interface Route {
   readonly trace?: RouteTrace
 }
 
-/** What a router reports of a route. */
+/** A router's report about a route. */
 export interface RouteResult {
   readonly circuitId: string
   /** Undefined if the result does not say it; then it is a failure. */
   readonly attempt: number | undefined
   /** Undefined if the router forwards the data of the circuit now. */
   readonly failure: RouteFailure | undefined
-  /** What the terminator tells the client of this circuit. */
+  /** Data of the terminator for the client of this circuit. */
   readonly peerData: PeerData
 }
 
@@ -138,7 +138,7 @@ export interface TerminatorQuestion {
   readonly marker: bigint
 }
 
-/** What a router says of a terminator. */
+/** A router's report about a terminator. */
 export interface TerminatorState {
   readonly id: string
   readonly isValid: boolean
@@ -146,17 +146,17 @@ export interface TerminatorState {
   readonly marker: bigint
 }
 
-/** What a router is told about another one, so that it dials links to it. */
+/** A message to a router about another one, so that it dials links to it. */
 export interface PeerChange {
   readonly routerId: string
   /** `offline` peers may come back; `removed` ones do not. */
   readonly state: 'online' | 'offline' | 'removed'
-  /** As the peer introduced itself; empty unless it is online. */
+  /** The version that the peer introduced itself with; empty unless it is online. */
   readonly version: string
   readonly linkListeners: readonly LinkListener[]
 }
 
-/** What routers are told about each other. A router ignores what concerns itself. */
+/** A message to routers about each other. A router ignores what concerns itself. */
 export interface PeerAnnouncement {
   readonly kind: 'peers-changed'
   readonly changes: readonly PeerChange[]
@@ -168,18 +168,18 @@ export interface PublicKey {
   readonly id: string
   /** DER. */
   readonly certificate: Uint8Array
-  /** What is verified by it: the certificates of clients lead to it. */
+  /** The certificates that lead to the key, and are verified by it: those of clients. */
   readonly usage: 'client certificates'
 }
 
-/** What routers are told about public keys, beside those that they have. */
+/** A message to routers about public keys, besides those that they have. */
 export interface PublicKeyAnnouncement {
   readonly kind: 'public-keys'
   readonly added: readonly PublicKey[]
   readonly removedIds: readonly string[]
 }
 
-/** What many routers may be told at once. */
+/** A message that may go to many routers at once. */
 export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement | PublicKeyAnnouncement
 
 /** A link that its other end has to drop. */
@@ -189,7 +189,7 @@ export interface LinkFault {
   readonly iteration: number
 }
 
-/** What the controller does with the connection of a router. The control channel implements it. */
+/** The connection of a router, as the controller uses it. The control channel implements it. */
 export interface RouterConnection {
   /** Tells the router of sessions or of other routers; the message is on its way when this returns. */
   announce(announcement: RouterAnnouncement): void

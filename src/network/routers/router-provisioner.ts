@@ -116,7 +116,7 @@ export class RouterProvisioner {
     await this.#entities.insert(tx, edgeRouterPolicies, newEntity(tx, edgeRouterPolicies, policy))
   }
 
-  /** What is gone already does not keep the router from being changed. */
+  /** A record that is gone already does not keep the router from being changed. */
   async #removeIdentity(tx: WriteContext, id: string): Promise<void> {
     if (await find(tx, edgeRouterPolicies, id)) await this.#entities.removeInTransaction(tx, edgeRouterPolicies, id)
     if (await find(tx, identities, id)) await this.#entities.removeInTransaction(tx, identities, id)

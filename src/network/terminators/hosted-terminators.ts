@@ -31,11 +31,11 @@ export interface HostedTerminator {
   readonly instanceId: string
   /** Empty if there is none. */
   readonly instanceSecret: Uint8Array
-  /** What the host tells its clients. */
+  /** Data of the host for its clients. */
   readonly peerData: PeerData
 }
 
-/** What changes about a terminator; undefined members stay. */
+/** The changed members of a terminator; undefined ones stay. */
 export interface TerminatorChange {
   readonly cost?: number | undefined
   readonly precedence?: Precedence | undefined

@@ -27,7 +27,7 @@ export class TerminatorCosts {
     this.#clock = clock
   }
 
-  /** What is added to the cost of a terminator now: 0 to 65535. */
+  /** The cost that is added to that of a terminator now: 0 to 65535. */
   get(terminatorId: string): number {
     const load = this.#loads.get(terminatorId)
     if (!load) return 0

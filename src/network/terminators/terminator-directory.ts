@@ -31,7 +31,7 @@ export interface LiveTerminator {
   readonly hostId: string
   /** The session by which the host bound; empty if an administrator made it. */
   readonly sessionId: string
-  /** What the dialing client receives of the host: header id → value. */
+  /** The data that the dialing client receives of the host: header id → value. */
   readonly peerData: PeerData
   /** Whether a router made it for a host. */
   readonly isSystem: boolean
@@ -47,7 +47,7 @@ interface Group {
 
 const NO_TERMINATORS: readonly LiveTerminator[] = []
 
-/** What a terminator consists of while rows are read, and in the change feed. */
+/** The values of a terminator in rows, and in the change feed. */
 type Source = Omit<LiveTerminator, 'instanceId' | 'peerData'> & {
   readonly identity: string
   readonly peerData: Readonly<Record<string, string>>

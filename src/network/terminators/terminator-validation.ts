@@ -20,7 +20,7 @@ interface TerminatorQuestion {
   readonly askedAt: number
 }
 
-/** What is known of the terminators of one connection. A terminator that changes is another object, and is asked about again. */
+/** The validated terminators of one connection. A terminator that changes is another object, and is asked about again. */
 interface ValidationProgress {
   readonly confirmed: WeakSet<LiveTerminator>
   readonly questions: Map<string, TerminatorQuestion>

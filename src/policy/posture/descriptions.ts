@@ -5,9 +5,9 @@ import type { MachineState, MfaState, PostureFacts, ProcessResponse } from './ma
 import { computeTimeoutRemaining, evaluateMfa, getPromptEnd, toTimeoutSeconds } from './mfa.ts'
 import type { MfaCheck, PostureCheck, RequiredProcess } from './posture-checks.ts'
 
-/** What a check compares, in the form of its type: as `failed-service-requests` shows it. */
+/** The values that a check compares, in the form of its type, as `failed-service-requests` shows them. */
 export interface PostureComparison {
-  /** What was reported; null if nothing was. */
+  /** The reported value; null if nothing was reported. */
   readonly actualValue: unknown
   readonly expectedValue: unknown
   readonly semantic?: string

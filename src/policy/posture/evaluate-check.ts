@@ -12,10 +12,10 @@ import type {
   RequiredProcess,
 } from './posture-checks.ts'
 
-/** What is known of something: `unknown` is never taken for `passing`. */
+/** The result of a test: `unknown` is never taken for `passing`. */
 export type Evidence = 'passing' | 'failing' | 'unknown'
 
-/** What a posture check finds. */
+/** The result of a posture check. */
 export interface PostureFinding {
   readonly evidence: Evidence
   /** For a check that passes: the first instant at which it fails if nothing else happens; Infinity if time alone changes nothing. */
@@ -94,7 +94,7 @@ function evaluateMfaOfSessions(check: MfaCheck, facts: PostureFacts, now: Instan
   return failsAt > now ? { evidence: 'passing', failsAt } : FAILING
 }
 
-/** What a policy's checks find together: all must pass. If one fails, the others cannot help, whether they are known or not. */
+/** Combines the results of a policy's checks, which must all pass. If one fails, unknown ones do not matter. */
 export function combineFindings(findings: readonly PostureFinding[]): PostureFinding {
   let failsAt = NEVER
   let isUnknown = false

@@ -31,7 +31,7 @@ export interface ProcessResponse extends StoredResponse {
   readonly signerFingerprints: readonly string[]
 }
 
-/** What the machines of an identity reported last; its API sessions share it. */
+/** The latest reports of the machines of an identity; its API sessions share them. */
 export interface MachineState {
   readonly os?: OperatingSystemResponse | undefined
   readonly domain?: DomainResponse | undefined
@@ -85,7 +85,7 @@ export function isSameReport(some: MachineState, others: MachineState): boolean 
   return toText(some) === toText(others)
 }
 
-/** What an API session proves about the person at the machine. Times are null if it never happened. */
+/** The evidence of an API session about the person at the machine. A time is null if it never happened. */
 export interface MfaState {
   readonly id: string
   readonly mfaPassedAt: Instant | null
@@ -93,7 +93,7 @@ export interface MfaState {
   readonly unlockedAt: Instant | null
 }
 
-/** What a posture check is evaluated against. */
+/** The facts that a posture check is evaluated against. */
 export interface PostureFacts {
   /** Undefined if no machine of the identity has reported anything. */
   readonly machine: MachineState | undefined

@@ -33,7 +33,7 @@ export function getPromptEnd(check: MfaCheck, { mfaPassedAt, wokenAt, unlockedAt
   return Math.min(endOf(check.promptOnWake, wokenAt), endOf(check.promptOnUnlock, unlockedAt))
 }
 
-/** What clients are shown in place of seconds if there is no timeout. */
+/** The number that clients are shown instead of seconds if a check has no timeout. */
 export const NO_TIMEOUT_SECONDS = -1
 
 /** The timeout of a check in seconds. */
@@ -41,7 +41,7 @@ export function toTimeoutSeconds({ timeoutMs }: MfaCheck): number {
   return timeoutMs === Number.POSITIVE_INFINITY ? NO_TIMEOUT_SECONDS : timeoutMs / 1_000
 }
 
-/** What the end of a timeout depends on besides the check and the session. */
+/** The conditions, besides the check and the session, that the end of a timeout depends on. */
 interface TimeoutConditions {
   readonly strictestMfaTimeoutMs: number
   readonly isLegacyClient: boolean

@@ -28,7 +28,7 @@ export type PostureResponse =
 
 export type ProcessReport = Extract<PostureResponse, { readonly typeId: 'PROCESS' }>
 
-/** Which posture checks ask for a process. What no check asks for is not stored, so that checks bound what clients store. */
+/** The processes that posture checks ask for. Others are not stored, so that checks bound what clients store. */
 export interface DemandedProcesses {
   /** Whether the id is that of a check of one process. */
   isProcessCheck(postureCheckId: string): boolean

@@ -26,13 +26,13 @@ export type PreparedChange = (tx: WriteContext) => Promise<AnyEntity>
 
 /** How a record is stored. */
 interface StoreOptions {
-  /** What its behavior prepared before the transaction. */
+  /** The values that its behavior prepared before the transaction. */
   readonly prepared?: unknown
-  /** What the audit stores of the change; by default what the definition says. */
+  /** The detail in which the audit stores the change; by default the definition decides. */
   readonly audit?: AuditDetail
 }
 
-/** What a record is called in sentences: "config type". */
+/** The name of a record in sentences: "config type". */
 export function toResourceNoun(resource: AnyResource): string {
   return resource.name.replaceAll('-', ' ')
 }

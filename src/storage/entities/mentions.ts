@@ -1,4 +1,4 @@
-// Which records mention another one, by their references, and what its deletion does to them.
+// The records that mention another one by their references, and the effect of its deletion on them.
 import type { SqlBool } from 'kysely'
 import { type Mention, type ReferenceField, readReference, toSetTableName } from '../../definitions/model/columns.ts'
 import { getCompiledResource } from '../../definitions/model/index.ts'
@@ -14,7 +14,7 @@ type Database = Pick<ReadContext, 'db'>
 
 type DeletionRule = 'restrict' | 'cascade' | 'clear'
 
-/** What the deletion of a record does through a reference to it: refused, deletes the mentioning record, or clears the reference. */
+/** The effect of a record's deletion on a reference to it: it is refused, deletes the mentioning record, or clears the field. */
 export function getDeletionRule({ field: { kind } }: Pick<ReferenceField, 'field'>): DeletionRule {
   return kind.roles ? 'clear' : (kind.reference?.onDelete ?? 'restrict')
 }

@@ -21,7 +21,7 @@ export interface ListParameters {
 
 /** The parsed parameters of a list. */
 export interface ListPlan {
-  /** What predicate and order were parsed from. */
+  /** The texts that predicate and order were parsed from. */
   readonly texts: Pick<ListParameters, 'filter' | 'sort'>
   readonly predicate: Predicate | undefined
   readonly order: RequestedOrder

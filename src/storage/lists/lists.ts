@@ -48,7 +48,7 @@ export interface RowQuery<Row = AnyRow> extends Compilable<Row> {
 /** The conditions of a list, in the form that finds its first records fastest, or all of them. */
 type Conditions = (hint: RowCountHint) => Promise<readonly SqlText<SqlBool>[]>
 
-/** Which records of a resource a list has: those that match the plan and the restrictions. */
+/** The records of a list: those of a resource that match the plan and the restrictions. */
 export interface RecordList {
   readonly resource: AnyResource
   readonly plan: ListPlan
@@ -254,7 +254,7 @@ function toWindow({ limit, offset }: ListPlan) {
   return offset === 0 ? EMPTY_SQL : sqlText` limit ${Number.MAX_SAFE_INTEGER} offset ${offset}`
 }
 
-/** What a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
+/** The terms that a plan sorts by. @throws INVALID_FILTER or INVALID_SORT_IDENTIFIER, depending on where the order was asked for */
 export function compileOrder(compiler: FilterCompiler, { order: { keys, isParameter } }: ListPlan): OrderTerm[] {
   return isParameter ? withSortParameterErrors(() => compiler.compileOrder(keys)) : compiler.compileOrder(keys)
 }

@@ -4,7 +4,7 @@ import { type Expression, type OperationNode, RawNode, type SqlBool, ValueNode }
 
 /** A piece of SQL with its parameters. It is an expression of Kysely too, for statements that are built by it. */
 export class SqlText<T = unknown> implements Expression<T> {
-  /** What stands before, between and after the parameters. */
+  /** The SQL before, between and after the parameters. */
   readonly pieces: readonly string[]
   readonly parameters: readonly unknown[]
 

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 
 type Column = readonly [name: string, type: 'text' | 'integer', nullable?: 'null']
 
-/** What a table of records has besides its columns. */
+/** The parts of a table of records besides its columns. */
 interface Extras {
   /** Columns, or groups of columns, that no two records may share. */
   readonly unique?: readonly (readonly string[])[]

@@ -11,7 +11,7 @@ import { type CachedRecord, type RenderParts, renderCachedRecords, renderCompute
 
 /** How an operation shows records, where that differs from what the resource says. */
 export interface Presentation {
-  /** What the behavior of the resource computes fields for, such as a viewer. */
+  /** The circumstances for which the behavior of the resource computes fields, such as a viewer. */
   readonly view?: unknown
   /** JSON text of `_links` in place of the resource's. */
   links?(record: CachedRecord): string
@@ -164,7 +164,7 @@ function renderFrom({ bytes, differences }: CachedRecord, begin: number, form: J
   return text + bytes.toString('utf8', copiedTo)
 }
 
-/** What ends each record: its computed fields, and the closing brace. */
+/** The end of each record: its computed fields, and the closing brace. */
 function renderComputedTails(
   parts: RenderParts,
   context: Context,
@@ -201,7 +201,7 @@ function renderTails(
   })
 }
 
-/** What only a running controller could know, as offline commands show it. */
+/** The fields that only a running controller could compute, as offline commands show them. */
 function hideOfflineFields({ caller }: Context, { computed }: AnyResource): Record<string, unknown> | undefined {
   if (caller.kind !== 'local-operator') return undefined
   const offlineMembers = Object.entries(computed).filter(([, schema]) => 'x-offline' in schema)

@@ -184,7 +184,7 @@ export class RecordCache implements Cache {
   }
 }
 
-/** What a record takes, with what it takes to find it. */
+/** Estimates the memory of a record, including its entries in the maps. */
 function estimateRecordBytes({ bytes }: CachedRecord): number {
   return bytes.length + 600
 }

@@ -46,7 +46,7 @@ export function renderReference(resource: AnyResource, row: ComputedInput): Refe
   return { name, text: `{"_links":${links(row as AnyRow)}${renderReferenceMembers(resource, row.id, name)}` }
 }
 
-/** What follows the links in a reference. */
+/** The members of a reference after its links. */
 export function renderReferenceMembers(resource: AnyResource, id: string, name: string): string {
   return `,"entity":"${toLinkedPlural(resource)}","id":"${id}","name":${JSON.stringify(name)}}`
 }

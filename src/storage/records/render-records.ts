@@ -17,15 +17,15 @@ export interface CachedRecord {
   readonly name: string | undefined
   /** JSON in UTF-8 from the opening brace on: as bytes, because lists then copy it instead of building and encoding text. */
   readonly bytes: Buffer
-  /** Where, in `bytes`, the members after `_links` begin; each has a comma before it. */
+  /** The position in `bytes` at which the members after `_links` begin; each has a comma before it. */
   readonly membersAt: number
-  /** Where the record differs for compatible clients, after `membersAt`. */
+  /** The positions after `membersAt` at which the record differs for compatible clients. */
   readonly differences: readonly FormDifference[]
   /** The columns that its computed fields depend on. */
   readonly computedInput: ComputedInput
 }
 
-/** What records are rendered with. */
+/** The parts that records are rendered with. */
 export interface RenderParts {
   readonly behaviors: Behaviors
 }

@@ -5,7 +5,7 @@ import { existsSync, rmSync } from 'node:fs'
 import { loadKey, replaceKey, writePrivateFile } from '../../pki/files.ts'
 import { SECRETS_KEY_BYTES, SecretCipher } from './secret-cipher.ts'
 
-/** Where the keys are. The previous key exists only while a rotation is not finished. */
+/** The paths of the keys. The previous key exists only while a rotation is not finished. */
 export interface SecretsKeyPaths {
   readonly secretsKey: string
   readonly previousSecretsKey: string

@@ -38,7 +38,7 @@ export type RecordOf<Name extends ResourceName> = Name extends 'posture-checks'
   ? Entity<ResourceNamed<Name>> & VariantMembers
   : Entity<ResourceNamed<Name>>
 
-/** What a resource's record was, and is. */
+/** A change of a resource's record: its values before and after. */
 export interface ChangeOf<Name extends ResourceName> {
   readonly resource: Name
   readonly id: string
@@ -48,7 +48,7 @@ export interface ChangeOf<Name extends ResourceName> {
   readonly after?: RecordOf<Name> | undefined
 }
 
-/** What changes without being a record of a resource. */
+/** A change of something that is not a record of a resource. */
 interface OtherChange {
   readonly resource: 'audit' | 'backups' | 'clock' | 'keys' | 'log-level' | 'network-file'
   readonly id: string
@@ -67,13 +67,13 @@ interface MachineChange {
   readonly after?: StoredMachineState | undefined
 }
 
-/** What changed, before and after, typed by its resource. */
+/** A change, with the values before and after, typed by its resource. */
 export type RecordChange = { [Name in ResourceName]: ChangeOf<Name> }[ResourceName] | MachineChange | OtherChange
 
-/** What changes of that name hold after them. */
+/** The values of a record of that name after a change. */
 export type StateOf<Name extends RecordChange['resource']> = Extract<RecordChange, { readonly resource: Name }>['after']
 
-/** What sessions need of their identity. */
+/** The fields of an identity that its sessions need. */
 export type SessionIdentity = Pick<
   RecordOf<'identities'>,
   'id' | 'name' | 'isAdmin' | 'authPolicyId' | 'roleAttributes' | 'externalId'
@@ -84,14 +84,14 @@ interface ChangeFacts {
    * `refuse`: a sign-in failed, and nothing changed. `cut`: old audit records were pruned. `jump`: the system clock was set.
    */
   readonly operation: 'create' | 'update' | 'delete' | 'refuse' | 'cut' | 'jump'
-  /** What the audit stores of it: the record before and after, only the event, or nothing. */
+  /** The detail in which the audit stores it: the record before and after, only the event, or nothing. */
   readonly audit: AuditDetail
   readonly at: Instant
   /** The method of a sign-in, also of a failed one. */
   readonly method?: string
   /** The identity of an API session that begins, because memory follows a commit without a look at rows. */
   readonly identity?: SessionIdentity
-  /** Why a sign-in was refused. */
+  /** The reason for which a sign-in was refused. */
   readonly reason?: string
   /** How many equal events the audit record stands for; one by default. */
   readonly count?: number
@@ -115,7 +115,7 @@ export type AuditEvent = Pick<AnyChange, 'operation' | 'resource' | 'id' | 'meth
 
 type Members = Readonly<Record<string, unknown>>
 
-/** What changed of a record whose resource is only known at run time. */
+/** The change of a record whose resource is only known at run time. */
 export function toRecordChange(
   resource: string,
   id: string,

@@ -23,14 +23,14 @@ export interface DerivedRows extends Follower {
   findDifferences?(db: Kysely<Database>): Promise<readonly string[]>
 }
 
-/** What exists beyond rows, as far as rows permit it: a connection of a router that has a record. */
+/** Live state exists beyond rows, as far as rows permit it: for example a connection of a router that has a record. */
 export interface LiveState extends Follower {
   readonly kind: 'live state'
-  /** Ends what the rows do not permit. It awaits only its queries. */
+  /** Ends everything that the rows do not permit. It awaits only its queries. */
   reconcile(db: Kysely<Database>): Promise<void>
 }
 
-/** What was read or computed lately, and can be again. A commit removes what it changes. */
+/** A cache holds what was read or computed lately, and can be again. A commit removes what it changes. */
 export interface Cache extends Follower {
   readonly kind: 'cache'
   clear(): void
