@@ -88,7 +88,7 @@ function toMessage({ id, token, identityId, fingerprints }: RouterApiSession) {
 
 const KEY_USAGES = { 'client certificates': DataState_PublicKey_Usage.ClientX509CertValidation } as const
 
-/** A change set without an index, which routers apply beside those that have one. */
+/** A change set without an index, which routers apply in addition to those that have one. */
 function encodePublicKeys({ added, removedIds }: PublicKeyAnnouncement): Uint8Array {
   const toEvent = (action: DataState_Action, publicKey: MessageInitShape<typeof DataState_PublicKeySchema>) =>
     ({

@@ -43,8 +43,8 @@ const REFUSED_WORDS: Readonly<Record<string, string>> = {
 
 const EXPORT = /^export (?:async |abstract |declare )*(?:function\*?|class|interface|type|const) (\w+)/gm
 
-function findMatches(pattern: RegExp): string[] {
-  return FILES.flatMap((file) =>
+function findMatches(pattern: RegExp, files = FILES): string[] {
+  return files.flatMap((file) =>
     readFileSync(join(root, file), 'utf8')
       .split('\n')
       .flatMap((line, at) => (pattern.test(line) ? [`${file}:${at + 1}: ${line.trim().slice(0, 120)}`] : [])),
@@ -73,6 +73,13 @@ describe('the language of the code', () => {
       'As much of|(?:That|Those) of|Those whose|Who|Whom|Whose|What [^.]* works? with[.,;]|What decides\\.'
 
     expect(findMatches(new RegExp(`${comment}(?:${clauses})(?![a-z])`))).toEqual([])
+  })
+
+  it('begins comments of the program with the thing that they are about, not with a clause', () => {
+    const program = FILES.filter((file) => /^(?:src|server|commands)\/.*\.ts$/.test(file))
+    const clause = '(?:What|Which|Who|Whom|Whose|Why|That|Those|Where)'
+
+    expect(findMatches(new RegExp(`^\\s*(?:\\/\\*\\*|\\*|\\/\\/) ${clause} `), program)).toEqual([])
   })
 
   it('names limits MAX_ and MIN_', () => {
