@@ -19,6 +19,7 @@ import { callOverTls } from '../world/certificates.ts'
 import { CLIENT } from '../world/controller.ts'
 import { rawTarget, sendRaw } from '../world/raw-requests.ts'
 import { recordingLog } from '../world/recording-log.ts'
+import { reasonOfDisconnection, reasonOfRejection } from '../world/router/end-reasons.ts'
 import { BODY_SCHEMAS } from '../world/router/body-schemas.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
@@ -102,6 +103,7 @@ describe('a router is not connected', () => {
     const simulated = await dial({ cert: foreign.pem, key: foreign.keyPem })
     simulated.introduce(router.id)
     await simulated.closed
+    expect(await reasonOfRejection(world, log)).toBe('the certificate is not valid now, or another authority issued it')
     expect(world.controller.routers.connected.get(router.id)).toBeUndefined()
   })
 })
@@ -109,9 +111,11 @@ describe('a router is not connected', () => {
 describe('a connected router', () => {
   it.each(readKinds)('loses its connection for garbage in place of the body of a message of type %i', async (type) => {
     expect(BODY_SCHEMAS.has(type)).toBe(true)
-    const simulated = await connect(await newRouter())
+    const router = await newRouter()
+    const simulated = await connect(router)
     simulated.send(type, Buffer.from([0xff, 0xff, 0xff, 0xff]))
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toBe(`a message of type ${type} has a malformed body`)
   })
 
   it('may reply to what was never asked', async () => {

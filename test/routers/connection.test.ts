@@ -9,9 +9,12 @@ import {
 } from '../../server/control-channel/messages/edge_pb.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { recordingLog } from '../world/recording-log.ts'
+import { reasonOfDisconnection, reasonOfRejection } from '../world/router/end-reasons.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { ROUTER_VERSION, SimulatedRouter } from '../world/router/simulated-router.ts'
 
+const log = recordingLog()
 let world: TestController
 let address: { url: string; rootPem: string }
 const open: SimulatedRouter[] = []
@@ -20,7 +23,7 @@ beforeAll(async () => {
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
   // The work of each second is done when a test says so.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
-  world = await testController({ settings: { listeners } })
+  world = await testController({ settings: { listeners }, log })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
 })
@@ -128,9 +131,11 @@ describe('a router that has enrolled', () => {
       { listeners: [{ advertise: { protocol: 'tls', hostname: 'x'.repeat(256), port: 1 } }] },
     ],
   ])('loses its connection if it describes itself by %s', async (_what, description) => {
-    const simulated = await connect(await newRouter())
+    const router = await newRouter()
+    const simulated = await connect(router)
     simulated.send(20001, toBinary(ClientHelloSchema, create(ClientHelloSchema, description)))
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toMatch(/a word that is too long|at most 64 are accepted/)
   })
 
   it('is told where its clients reach it by protocols and ports if it names no listeners', async () => {
@@ -213,74 +218,91 @@ describe('a router that has enrolled', () => {
 })
 
 describe('the controller does not respond to', () => {
-  /** Introduces a router by these credentials; resolves once the controller has cut the connection. */
-  async function isCutOff(id: string, credentials: { cert?: string; key?: string }): Promise<boolean> {
+  /** The reason of the rejection that ends a connection without a response. */
+  async function awaitRejection(simulated: SimulatedRouter): Promise<string> {
+    await simulated.closed
+    expect(simulated.received).toEqual([])
+    return reasonOfRejection(world, log)
+  }
+
+  /** Introduces a router by these credentials; resolves with the reason once the controller has cut the connection. */
+  async function rejectionOf(id: string, credentials: { cert?: string; key?: string }): Promise<string> {
     const simulated = await dial(credentials)
     simulated.introduce(id)
-    await simulated.closed
-    return simulated.received.length === 0
+    return awaitRejection(simulated)
   }
 
   it('a router that presents no certificate', async () => {
-    expect(await isCutOff((await newRouter()).id, {})).toBe(true)
+    expect(await rejectionOf((await newRouter()).id, {})).toBe('the router presented no certificate')
   })
 
   it('a router that does not exist', async () => {
     const router = await newRouter()
-    expect(await isCutOff('no-such-router', router)).toBe(true)
+    expect(await rejectionOf('no-such-router', router)).toBe('the router does not exist')
   })
 
   it('a router that introduces itself as another one', async () => {
     const [one, another] = [await newRouter(), await newRouter()]
-    expect(await isCutOff(another.id, one)).toBe(true)
+    expect(await rejectionOf(another.id, one)).toBe('the router enrolled with another certificate')
   })
 
   it('an identity with its own certificate', async () => {
     const router = await newRouter()
     const identity = await enrollIdentity()
-    expect(await isCutOff(router.id, identity)).toBe(true)
+    expect(await rejectionOf(router.id, identity)).toBe('the router enrolled with another certificate')
   })
 
   it('a disabled router', async () => {
     const router = await newRouter()
     await change(router, { disabled: true })
-    expect(await isCutOff(router.id, router)).toBe(true)
+    expect(await rejectionOf(router.id, router)).toBe('the router is disabled')
   })
 
   it('a router that must enroll again', async () => {
     const router = await newRouter()
     await reEnroll(router)
-    expect(await isCutOff(router.id, router)).toBe(true)
+    expect(await rejectionOf(router.id, router)).toBe('the router has not enrolled')
   })
 
   it.each([
-    ['a hello without a version', []],
-    ['a hello with a version of other parts', [[4, Buffer.from('v1.6.5')]]],
-    ['a hello with a version that is too long', [[4, Buffer.from(`v1.6.5|${'x'.repeat(512)}|c|d|e`)]]],
+    ['a hello without a version', 'the hello has no version', []],
+    ['a hello with a version of other parts', 'the version does not have five parts', [[4, Buffer.from('v1.6.5')]]],
+    [
+      'a hello with a version that is too long',
+      'the version is too long',
+      [[4, Buffer.from(`v1.6.5|${'x'.repeat(512)}|c|d|e`)]],
+    ],
     [
       'a hello whose listeners are garbage',
+      'the listeners are malformed',
       [
         [4, Buffer.from(ROUTER_VERSION)],
         [10, Buffer.from([255, 255])],
       ],
     ],
-  ] as const)('%s', async (_name, headers) => {
+  ] as const)('%s', async (_name, reason, headers) => {
     const router = await newRouter()
     const simulated = await dial(router)
     simulated.introduce(router.id, headers as unknown as [number, Buffer][])
-    await simulated.closed
-    expect(simulated.received).toEqual([])
+    expect(await awaitRejection(simulated)).toBe(reason)
   })
 
   it.each([
-    ['HTTP', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
-    ['a frame of 4 GB', Buffer.from(`0306090c${'00000000'}ffffffff${'ffffffff'}ffffffff`, 'hex')],
-    ['another message than a hello', Buffer.from(`0306090c${'02000000'}ffffffff${'00000000'}00000000`, 'hex')],
-  ])('%s on the control channel', async (_name, bytes) => {
+    ['HTTP', /another magic number/, Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
+    [
+      'a frame of 4 GB',
+      /the headers have -1 bytes/,
+      Buffer.from(`0306090c${'00000000'}ffffffff${'ffffffff'}ffffffff`, 'hex'),
+    ],
+    [
+      'another message than a hello',
+      /the first message has type 2/,
+      Buffer.from(`0306090c${'02000000'}ffffffff${'00000000'}00000000`, 'hex'),
+    ],
+  ])('%s on the control channel', async (_name, reason, bytes) => {
     const simulated = await dial(await newRouter())
     simulated.write(bytes)
-    await simulated.closed
-    expect(simulated.received).toEqual([])
+    expect(await awaitRejection(simulated)).toMatch(reason)
   })
 })
 
@@ -290,6 +312,7 @@ describe('a connection ends', () => {
     const simulated = await connect(router)
     await change(router, { disabled: true })
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toBe('the router is disabled')
     expect(await read(router)).toMatchObject({ isOnline: false })
   })
 
@@ -299,6 +322,7 @@ describe('a connection ends', () => {
     const token = await world.admin()
     await world.send({ method: 'DELETE', path: `${MANAGEMENT}/edge-routers/${router.id}`, token })
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toBe('the router was deleted')
   })
 
   it('if the router must enroll again', async () => {
@@ -306,23 +330,29 @@ describe('a connection ends', () => {
     const simulated = await connect(router)
     await reEnroll(router)
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toBe('the router has not enrolled')
   })
 
   it('if the body of a message is garbage, and no other router notices', async () => {
-    const [bad, good] = [await connect(await newRouter()), await connect(await newRouter())]
+    const router = await newRouter()
+    const [bad, good] = [await connect(router), await connect(await newRouter())]
     bad.send(20001, Buffer.from([255, 255, 255]))
     await bad.closed
+    expect(reasonOfDisconnection(log, router)).toBe('a message of type 20001 has a malformed body')
     await good.takeReply(good.send(1))
   })
 
   it('if a frame is malformed', async () => {
-    const simulated = await connect(await newRouter())
+    const router = await newRouter()
+    const simulated = await connect(router)
     simulated.write(Buffer.from('no frame, and longer than twenty bytes'))
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toMatch(/^malformed message: .*magic number/)
   })
 
   it('if the router does not respond to heartbeats for thirty seconds', async () => {
-    const simulated = await connect(await newRouter())
+    const router = await newRouter()
+    const simulated = await connect(router)
     await simulated.takeReply(simulated.send(1))
     // It has a minute before it is judged.
     for (let second = 1; second <= 60; second += 1) {
@@ -330,6 +360,7 @@ describe('a connection ends', () => {
       vi.advanceTimersByTime(1_000)
     }
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toBe('no heartbeat response')
   })
 
   it('if the same router connects again after its earlier connection fell silent', async () => {
@@ -338,6 +369,7 @@ describe('a connection ends', () => {
     world.clock.advance(13_000)
     const later = await connect(router)
     await earlier.closed
+    expect(reasonOfDisconnection(log, router)).toBe('the router connected again')
     await later.takeReply(later.send(1))
     expect(await read(router)).toMatchObject({ isOnline: true })
   })
@@ -348,6 +380,7 @@ describe('a connection ends', () => {
     const second = await dial(router)
     second.introduce(router.id)
     await second.closed
+    expect(await reasonOfRejection(world, log)).toBe('the router is connected already')
     await first.takeReply(first.send(1))
   })
 })
@@ -396,15 +429,19 @@ describe('a router that says more than routers do', () => {
   ]
 
   it.each(bodies)('loses its connection for too many %s', async (_name, type, body) => {
-    const simulated = await connect(await newRouter())
+    const router = await newRouter()
+    const simulated = await connect(router)
     simulated.send(type, body)
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toMatch(/^a message has (?:10001|257) \w+; at most \d+ are accepted$/)
   })
 
   it('loses its connection for a body of more than two megabytes', async () => {
-    const simulated = await connect(await newRouter())
+    const router = await newRouter()
+    const simulated = await connect(router)
     simulated.send(1007, Buffer.alloc(2 * 1024 * 1024 + 1))
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toMatch(/the body has 2097153 bytes; at most 2097152 are accepted/)
   })
 
   it('is not believed that an identity is connected which has no session', async () => {

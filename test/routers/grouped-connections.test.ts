@@ -5,6 +5,7 @@ import { ListenersSchema } from '../../server/control-channel/messages/control_p
 import { ApiSessionAddedSchema, ServerHelloSchema } from '../../server/control-channel/messages/edge_pb.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { recordingLog } from '../world/recording-log.ts'
+import { reasonOfDisconnection } from '../world/router/end-reasons.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import {
   type GroupedHello,
@@ -249,14 +250,17 @@ describe('a second connection of a router', () => {
     const path = `${MANAGEMENT}/edge-routers/${router.id}`
     await world.send({ method: 'PATCH', path, token, body: { disabled: true } })
     await Promise.all([normal.closed, high.closed])
+    expect(reasonOfDisconnection(log, router)).toBe('the router is disabled')
   })
 
   it.each(['normal', 'high'] as const)(
     'and the first one end if a frame of the %s one is malformed',
     async (malformed) => {
-      const connections = await connectBoth(await newRouter())
+      const router = await newRouter()
+      const connections = await connectBoth(router)
       connections[malformed].write(Buffer.from('no frame, and longer than twenty bytes'))
       await Promise.all([connections.normal.closed, connections.high.closed])
+      expect(reasonOfDisconnection(log, router)).toMatch(/^malformed message: .*magic number/)
     },
   )
 })

@@ -16,12 +16,15 @@ import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { MANAGEMENT } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { recordingLog } from '../world/recording-log.ts'
+import { reasonOfDisconnection } from '../world/router/end-reasons.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { ROUTER_VERSION, SimulatedRouter } from '../world/router/simulated-router.ts'
 import { useController } from '../world/use-controller.ts'
 
 const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-const world = useController({ settings: { listeners } })
+const log = recordingLog()
+const world = useController({ settings: { listeners }, log })
 let address: { url: string; rootPem: string }
 let token: string
 const open: SimulatedRouter[] = []
@@ -434,5 +437,6 @@ describe('a router loses its connection', () => {
     const links = Array.from(length, () => values)
     router.simulated.send(1035, toBinary(RouterLinksSchema, create(RouterLinksSchema, { links })))
     await router.simulated.closed
+    expect(reasonOfDisconnection(log, router)).toMatch(/10001 links; at most \d+ are accepted|a text that is too long/)
   })
 })

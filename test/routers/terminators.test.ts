@@ -5,6 +5,8 @@ import { HealthEventRequestSchema } from '../../server/control-channel/messages/
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
+import { recordingLog } from '../world/recording-log.ts'
+import { reasonOfDisconnection } from '../world/router/end-reasons.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import {
   bind,
@@ -20,6 +22,7 @@ import {
 } from '../world/router/hosting.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
+const log = recordingLog()
 let world: TestController
 let network: OpenNetwork
 let address: { url: string; rootPem: string }
@@ -38,7 +41,7 @@ afterEach(async () => {
 async function start(earlier?: TestController): Promise<void> {
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
   const reused = earlier ? { directory: earlier.directory, clock: earlier.clock } : {}
-  world = await testController({ settings: { listeners }, ...reused })
+  world = await testController({ settings: { listeners }, log, ...reused })
   await world.controller.membership.announce(world.system, {})
   address = await world.listen()
 }
@@ -392,8 +395,9 @@ describe('a router is asked about its terminators', () => {
 
 describe('a router that asks for more than routers do', () => {
   it('loses its connection for too many terminators to remove', async () => {
-    const { simulated } = await connect()
+    const { router, simulated } = await connect()
     simulated.send(1038, Buffer.alloc(2_002, Buffer.from([0x0a, 0x00])))
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toMatch(/1001 terminators; at most 1000 are accepted/)
   })
 })

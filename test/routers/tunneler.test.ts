@@ -17,6 +17,8 @@ import {
   UpdateTunnelTerminatorRequestSchema,
 } from '../../server/control-channel/messages/edge_pb.ts'
 import { newName } from '../world/names.ts'
+import { recordingLog } from '../world/recording-log.ts'
+import { reasonOfDisconnection } from '../world/router/end-reasons.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import {
   newPeerData,
@@ -29,7 +31,8 @@ import { SimulatedRouter } from '../world/router/simulated-router.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
 
 const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
-const world = useControllerPerTest({ settings: { listeners } })
+const log = recordingLog()
+const world = useControllerPerTest({ settings: { listeners }, log })
 let network: OpenNetwork
 let address: { url: string; rootPem: string }
 const open: SimulatedRouter[] = []
@@ -233,9 +236,10 @@ describe('a router that tunnels is told about its services', () => {
   })
 
   it('and loses its connection for a version of more than fifty bytes', async () => {
-    const { simulated } = await tunneler()
+    const { router, simulated } = await tunneler()
     simulated.send(20404, Buffer.alloc(51))
     await simulated.closed
+    expect(reasonOfDisconnection(log, router)).toBe('the version of the services is too long')
   })
 })
 
