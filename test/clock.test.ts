@@ -6,7 +6,7 @@ import { MAX_INSTANT, MIN_INSTANT, toIsoTime } from '../src/foundation/clock.ts'
 // The standard form, made without the code under test.
 const format = (instant: number) => new Date(instant).toISOString()
 
-it('is that of ISO 8601 for every instant, in whatever order they are shown', () => {
+it('the form of every instant is that of ISO 8601, in whatever order instants are shown', () => {
   const instant = fc.integer({ min: MIN_INSTANT, max: MAX_INSTANT })
   const nearby = fc.integer({ min: -600_000, max: 600_000 }).map((ms) => Date.UTC(2026, 1, 28, 23, 55) + ms)
   fc.assert(
@@ -17,12 +17,12 @@ it('is that of ISO 8601 for every instant, in whatever order they are shown', ()
 })
 
 it.each([0, -1, -999, -1_000, -1_001, 999, 1_000, MIN_INSTANT, MAX_INSTANT, 1_700_000_000_000.75, -0.5])(
-  'shows %d without what is less than a millisecond',
+  'the form of %d has no fractions of a millisecond',
   (instant) => {
     expect(toIsoTime(instant)).toBe(format(instant))
   },
 )
 
-it('refuses what is not a time', () => {
+it('a number that is not a time is refused', () => {
   expect(() => toIsoTime(Number.NaN)).toThrow(RangeError)
 })

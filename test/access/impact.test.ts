@@ -20,7 +20,7 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-it('lets other requests run after a comparison that takes long, and finds every right nevertheless', async () => {
+it('an impact lets other requests run after a comparison that takes long, and finds every right nevertheless', async () => {
   const context = world.controller.contexts.create({ kind: 'system' })
   const after = {
     ...{ id: newId(), name: 'new', type: 'Dial', semantic: 'AnyOf' },
@@ -50,7 +50,7 @@ it('lets other requests run after a comparison that takes long, and finds every 
   expect(turns).toBeGreaterThan(IDENTITIES / 2)
 })
 
-it('finds what each identity gains, also if several have the same policies and posture blocks some of these', async () => {
+it('an impact has what each identity gains, also if several have the same policies and posture blocks some of these', async () => {
   const network = await smallNetwork(world)
   await network.make('posture-checks', { name: 'agent', typeId: 'MFA', roleAttributes: ['guard'] })
   for (const name of ['mail', 'files', 'wiki']) await network.service(name, [name])

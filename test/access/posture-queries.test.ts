@@ -79,7 +79,7 @@ describe('the posture queries of a service', () => {
     ])
   })
 
-  it('of a policy without checks are none and pass beside those of others', async () => {
+  it('of a policy without checks are none, and pass, although those of another policy do not', async () => {
     const check = await domain()
     const { who, service, policies } = await guarded([`@${check}`], [])
 

@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest'
 import { ApiSessionTokens } from '../../src/authentication/api-sessions/api-session-tokens.ts'
 import { CLIENT, testController } from '../world/controller.ts'
 
-it('derives a token again after it was dropped', () => {
+it('a token that was evicted is derived again', () => {
   const tokens = new ApiSessionTokens(Buffer.alloc(32, 1))
   const [first] = [tokens.derive('A'), tokens.derive('B')]
 
@@ -13,7 +13,7 @@ it('derives a token again after it was dropped', () => {
   expect(tokens.derive('A')).toBe(first)
 })
 
-it('keeps no token of a session that has ended', async () => {
+it('the cache holds no token of a session that has ended', async () => {
   const derive = vi.spyOn(ApiSessionTokens.prototype, 'derive')
   const world = await testController()
   const { token } = await world.signIn()

@@ -57,7 +57,7 @@ async function deviceOfAuthority(intermediateDays: number) {
   return { caId, presented }
 }
 
-it('reads the issuers that a device presents at its first sign-in only', async () => {
+it('the issuers that a device presents are read at its first sign-in only', async () => {
   const device = await people.device()
 
   const first = await countReadings(device)
@@ -67,14 +67,14 @@ it('reads the issuers that a device presents at its first sign-in only', async (
   expect(second).toEqual({ status: 200, isImproper: false, readings: 0 })
 })
 
-it('reads no issuers if the device presents none', async () => {
+it('no issuers are read if the device presents none', async () => {
   const device = await people.device()
   const [chain = ''] = splitPem(device.chain)
 
   expect(await countReadings({ ...device, chain })).toEqual({ status: 200, isImproper: true, readings: 0 })
 })
 
-it('does not take the issuers of an earlier sign-in for presented if the device presents none', async () => {
+it('the issuers of an earlier sign-in do not count as presented if the device presents none', async () => {
   const device = await people.device()
   const [own = ''] = splitPem(device.chain)
   const stranger = await issue('CN=stranger', await makeAuthority('CN=of a stranger'))
@@ -86,7 +86,7 @@ it('does not take the issuers of an earlier sign-in for presented if the device 
   expect([alone.isImproper, withStranger.isImproper]).toEqual([true, true])
 })
 
-it('does not take the issuers of an earlier sign-in for presented if another certificate of their name is', async () => {
+it('the issuers of an earlier sign-in do not count as presented if another certificate of their name is', async () => {
   const device = await people.device()
   const [own = ''] = splitPem(device.chain)
   const { subject } = world.controller.authority.intermediate.certificate
@@ -96,7 +96,7 @@ it('does not take the issuers of an earlier sign-in for presented if another cer
   expect(await countReadings({ ...device, chain: own + impostor.pem })).toMatchObject({ status: 200, isImproper: true })
 })
 
-it('signs a device in as before after it has presented another path', async () => {
+it('a device signs in as before after it has presented another path', async () => {
   const device = await people.device()
   const [own = ''] = splitPem(device.chain)
   await people.signInBy(at, { ...device, chain: own })
@@ -104,7 +104,7 @@ it('signs a device in as before after it has presented another path', async () =
   expect(await countReadings(device)).toMatchObject({ status: 200, isImproper: false })
 })
 
-it('refuses a device whose intermediate of an operator has expired since it signed in', async () => {
+it('a device is refused whose intermediate of an operator has expired since it signed in', async () => {
   const { presented } = await deviceOfAuthority(30)
   const before = [await countReadings(presented), await countReadings(presented)]
   world.clock.advance(31 * DAY)
@@ -118,7 +118,7 @@ it('refuses a device whose intermediate of an operator has expired since it sign
   expect(after.status).toBe(401)
 })
 
-it('refuses a device whose authority was closed since it signed in', async () => {
+it('a device is refused whose authority was closed since it signed in', async () => {
   const { caId, presented } = await deviceOfAuthority(30)
   const before = await countReadings(presented)
   await people.manage('PATCH', `/cas/${caId}`, { isAuthEnabled: false })

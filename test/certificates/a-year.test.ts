@@ -167,7 +167,7 @@ async function passTo(day: number): Promise<void> {
   }
 }
 
-it('a year with clients that are connected all the time', { timeout: 120_000 }, async () => {
+it('clients that are connected all the time sign in throughout a year of renewals', { timeout: 120_000 }, async () => {
   const rotate = (path: string, body?: unknown) => people.manage('POST', `/controller/pki/${path}`, body)
   const first = await enrollClient('enrolled on the first day')
   const careful = await enrollClient('fetches the bundle again')

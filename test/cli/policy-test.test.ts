@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 const cli = (...args: string[]) => commandLine(args, env)
 
-it('passes if policies grant what is expected', async () => {
+it('the test passes if policies grant what is expected', async () => {
   const expectations = [
     '- { identity: laptop, service: web, dial: true, bind: false }',
     '- { identity: tablet, service: web, dial: false }',
@@ -39,7 +39,7 @@ it('passes if policies grant what is expected', async () => {
   )
 })
 
-it('exits with 3 if they grant more or less, and names the difference', async () => {
+it('the test exits with 3 if policies grant more or less, and names the difference', async () => {
   writeFileSync(
     file,
     '[{"identity":"tablet","service":"web","dial":true},{"identity":"laptop","service":"web","dial":true}]',
@@ -56,7 +56,7 @@ it('exits with 3 if they grant more or less, and names the difference', async ()
 it.each([
   ['text', 'hello', /must be a list of expectations/],
   ['an expectation of nothing', '[{"identity":"a","service":"b"}]', /must be a list of expectations/],
-])('refuses %s', async (_what, content, reason) => {
+])('a file with %s is refused', async (_what, content, reason) => {
   writeFileSync(file, content)
 
   const { code, stderr } = await cli('policy', 'test', file)
@@ -65,7 +65,7 @@ it.each([
   expect(stderr).toMatch(reason)
 })
 
-it('names a variable that is misspelt', async () => {
+it('a misspelt variable is named', async () => {
   const { code, stderr } = await commandLine(['identity', 'list', '-o', 'name'], { ...env, CONTROLLER_PROFIL: 'x' })
 
   expect(code).toBe(0)

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { WorkInProgress } from '../../server/control-channel/work-in-progress.ts'
 
-it('settles when all work is over, also if some fails', async () => {
+it('the wait ends when all work is over, also if some fails', async () => {
   const inProgress = new WorkInProgress()
   const steps: string[] = []
   let finish = (_result: string) => {}
@@ -17,7 +17,7 @@ it('settles when all work is over, also if some fails', async () => {
   expect(steps).toEqual(['second', 'settled'])
 })
 
-it('settles at once if nothing is in progress', async () => {
+it('the wait ends at once if nothing is in progress', async () => {
   const inProgress = new WorkInProgress()
   await inProgress.settle()
   await inProgress.track(Promise.resolve())

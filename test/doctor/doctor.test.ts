@@ -226,7 +226,7 @@ describe('the doctor', () => {
     expect((await diagnose('clock')).map(({ subject }) => subject)).toEqual(['system clock'])
   })
 
-  it('notices that there are no backups, or none of late', async () => {
+  it('notices that there are no backups, or no recent one', async () => {
     world.clock.advance(3 * DAY_MS)
     token = (await world.signIn({ name: 'later administrator', isAdmin: true })).token
     expect((await diagnose('backups')).map(({ message }) => message)).toEqual(['there is no backup'])

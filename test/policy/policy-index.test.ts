@@ -297,7 +297,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])('a random network (seed %i)', (seed) => 
   })
 })
 
-it('knows nothing of records that do not exist', () => {
+it('the index knows nothing of records that do not exist', () => {
   const index = new PolicyIndex()
   index.setServicePolicy({
     id: 'p',

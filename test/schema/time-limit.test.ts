@@ -11,26 +11,26 @@ function spin(milliseconds: number): 'done' {
   return 'done'
 }
 
-it('stops work that used all of its time', () => {
+it('work that used all of its time is stopped', () => {
   const work = vi.fn(() => spin(60_000))
   expect(() => runWithin(20, work)).toThrow(TimeLimitError)
 })
 
-it('lets work run once more if the processor was busy with others', () => {
+it('work runs once more if the processor was busy with others', () => {
   vi.spyOn(process, 'cpuUsage').mockReturnValue({ user: 1_000, system: 0 })
   const work = vi.fn(() => spin(200))
   expect(runWithin(100, work)).toBe('done')
   expect(work).toHaveBeenCalledTimes(2)
 })
 
-it('stops such work for good after four times as long', () => {
+it('work that runs once more is stopped for good after four times as long', () => {
   vi.spyOn(process, 'cpuUsage').mockReturnValue({ user: 1_000, system: 0 })
   const work = vi.fn(() => spin(60_000))
   expect(() => runWithin(20, work)).toThrow(TimeLimitError)
   expect(work).toHaveBeenCalledTimes(2)
 })
 
-it('passes on what the work throws', () => {
+it('an error of the work is thrown to its caller', () => {
   const broken = new RangeError('broken')
   const work = () => {
     throw broken

@@ -43,7 +43,7 @@ function bodies(session: Record<string, string>): readonly AttackRequest[] {
   ]
 }
 
-it('bodies that are large or deep', async () => {
+it('bodies that are large or deep keep no administrator from working', async () => {
   const outcome = await storm('costly bodies', {}, async (target) => {
     const requests = bodies(await signInPerson(target))
     return sendRepeatedly({ concurrency: 30, seconds: 8 }, (count) =>
@@ -95,7 +95,7 @@ async function makeServices(target: Target): Promise<void> {
   await target.send('POST', '/service-policies', policy)
 }
 
-it('filters that ask much of thousands of records', async () => {
+it('filters that ask much of thousands of records keep no administrator from working', async () => {
   const outcome = await storm('costly filters', {}, async (target) => {
     await makeServices(target)
     const headers = await signInPerson(target)

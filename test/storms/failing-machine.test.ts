@@ -17,7 +17,7 @@ function refuseMany(target: Target, seconds: number) {
   return sendRepeatedly({ concurrency: 10, seconds }, () => sendRequest(target, attackRequest))
 }
 
-it('a disk that is full, of data and of log, and has room again', async () => {
+it('a disk that is full, of data and of log, stops writes with 503 until it has room again', async () => {
   const disk = makeSmallDisk()
   const logFile = join(disk.path, 'log')
   const stderr = openSync(logFile, 'a')
@@ -47,7 +47,7 @@ it('a disk that is full, of data and of log, and has room again', async () => {
   }
 })
 
-it('a log that never takes anything', async () => {
+it('a log that never takes anything keeps no administrator from working', async () => {
   const stderr = openSync('/dev/full', 'w')
 
   const outcome = await storm('full log', { stderr, env: { CONTROLLER_LOG_LEVEL: 'debug' } }, (target) =>
@@ -60,7 +60,7 @@ it('a log that never takes anything', async () => {
   expectAllWritten(outcome)
 })
 
-it('a database file that goes away while it is written to', async () => {
+it('a database file that goes away while it is written to stops writes with 503', async () => {
   expectFaults(/was deleted or replaced/)
   const away = (database: string) => `${database}.away`
   const options = {
@@ -89,7 +89,7 @@ const DAY_MS = 24 * 60 * 60_000
 // Longer than the controller waits before it looks for idle sessions.
 const SWEEP_MS = 7_000
 
-it('a clock that jumps forward by a year, back by two, and to where it was', async () => {
+it('a clock that jumps forward by a year, back by two, and to where it was leaves the audit whole', async () => {
   expectFaults(/clock/)
   const shift = new URL('./clock-shift.mjs', import.meta.url)
   const env = { NODE_OPTIONS: `--import ${shift.href}` }

@@ -34,7 +34,7 @@ const REFUSED = [401, 429]
 it.each([
   ['one address', 1],
   ['sixty addresses', 60],
-])('guesses at passwords from %s', async (addresses, sources) => {
+])('guesses at passwords from %s do not keep their owner from signing in', async (addresses, sources) => {
   // The right password is sent more often than one identity may by default.
   const env = { CONTROLLER_LIMITS_SIGN_INS_PER_IDENTITY: '1000' }
 
@@ -63,7 +63,7 @@ async function enrollDevice(target: Target): Promise<{ id: string; cert: string;
   return { id, cert: JSON.parse(response.text).data.cert, key: keyPem }
 }
 
-it('bags of certificates with keys of any size', async () => {
+it('bags of certificates with keys of any size keep no administrator from working', async () => {
   const outcome = await storm('bags of certificates', {}, async (target) => {
     const device = await enrollDevice(target)
     const bags = [bagOfStranger(target.directory), bagBesideDevice(target.directory, device)]
@@ -78,7 +78,7 @@ it('bags of certificates with keys of any size', async () => {
   expectAllWritten(outcome)
 })
 
-it('a device that signs in without end', async () => {
+it('a device that signs in without end has a bounded number of sessions', async () => {
   const outcome = await storm('sign-ins by certificate', {}, async (target) => {
     const { id, ...tls } = await enrollDevice(target)
     const statuses = await sendRepeatedly({ concurrency: 20, seconds: 8 }, () =>

@@ -17,7 +17,7 @@ const CLOSING_SECONDS = 60
 
 const patience = `${PATIENCE_SECONDS}s`
 
-it('two thousand clients that ask for the large documents and read nothing', async () => {
+it('two thousand clients that ask for the large documents and read nothing are cut', async () => {
   const settings = { CONTROLLER_LIMITS_WRITE_TIME: patience, CONTROLLER_LIMITS_IDLE_TIME: patience }
 
   const outcome = await storm('slow readers', { env: settings }, async (target) => {
@@ -37,7 +37,7 @@ it('two thousand clients that ask for the large documents and read nothing', asy
   expectAllWritten(outcome)
 })
 
-it('a thousand clients whose headers and bodies drip', async () => {
+it('a thousand clients whose headers and bodies drip are cut', async () => {
   const settings = { CONTROLLER_LIMITS_HEADER_TIME: patience, CONTROLLER_LIMITS_REQUEST_TIME: patience }
 
   const outcome = await storm('slow writers', { env: settings }, async (target) => {
