@@ -29,7 +29,7 @@ beforeEach(async () => {
   who = await network.person(`laptop ${tag}`, [`staff-${tag}`])
   policy = await network.servicePolicy('Dial', [`#staff-${tag}`], [`#web-${tag}`])
   dial = (await network.dial(who, service)).body.data.id
-  // What every test begins with: a right, and a session that lives by it.
+  // Every test begins with a right, and a session that lives by it.
   expect(await isAlive(dial)).toBe(true)
 })
 

@@ -40,7 +40,7 @@ async function guard(check: object) {
     checkId,
     policy,
     report: (response: object) => network.report(who, response),
-    /** What each party sees at this moment; a session that is open shows what it lives by. */
+    /** Returns what each party sees at this moment; an open session shows the access that it lives by. */
     async see() {
       const { data } = (await network.ask(who, 'GET', `/services/${service}`)).body
       const { links } = await advise(world.controller, world.system, identityId, service, 'Dial')

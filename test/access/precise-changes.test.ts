@@ -321,7 +321,7 @@ class RandomNetwork {
   }
 }
 
-/** What every network begins with, so that the first changes are seen already. */
+/** Every network begins with these steps, so that the first changes are seen already. */
 const FIRST_STEPS: readonly Step[] = [
   { do: 'make config', at: 0, port: 0 },
   { do: 'make config', at: 1, port: 0 },

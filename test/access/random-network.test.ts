@@ -25,7 +25,7 @@ const TYPES: readonly PolicyType[] = ['Dial', 'Bind']
 const DOMAINS = ['a.b', 'c.d']
 const ADDRESSES = ['aa', 'bb', 'cc']
 
-/** What each network must have shown, at least; `lostByReport` and `lostByTime` count sessions. */
+/** The least numbers that each network must have shown; `lostByReport` and `lostByTime` count sessions. */
 const FLOORS = { gained: 20, lost: 10, kept: 100, revokedSessions: 10, lostByReport: 2, lostByTime: 2 }
 // Posture checks keep many sessions from being opened, so that few of them are there to be revoked after each change.
 const ROUNDS = 150
@@ -46,7 +46,7 @@ interface PlainCheck extends Plain {
   }
 }
 
-/** What the machines of an identity last reported. */
+/** The last report of the machines of an identity. */
 interface PlainMachine {
   domain?: string
   macAddresses?: readonly string[]
@@ -84,7 +84,7 @@ function isMatched(semantic: string, roles: readonly string[], { id, attributes 
 
 type PlainPolicies = Readonly<Record<'service' | 'router' | 'serviceRouter', readonly PlainPolicy[]>>
 
-/** What the rows of the store say, read anew each time. */
+/** The network as the rows of the store describe it, read anew each time. */
 class PlainNetwork {
   readonly identities: readonly Plain[]
   readonly services: readonly Plain[]
@@ -528,7 +528,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   afterAll(() => world.close())
 
   it('says after every change what the rows say, keeps what it would build anew, and ends just the lost sessions', async () => {
-    // What the changes did: without rights that come and go, nothing would be shown.
+    // Effects of the changes: without rights that come and go, nothing would be shown.
     const effects = { gained: 0, lost: 0, kept: 0, revokedSessions: 0, lostByReport: 0, lostByTime: 0 }
     for (let round = 0; round < ROUNDS; round++) {
       await signInAll(await readPlain())

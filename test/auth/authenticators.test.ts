@@ -366,7 +366,7 @@ describe.each([
       people.manage('PATCH', `/authenticators/${person.authenticatorId}`, { password: 'set from above' }),
     ])
 
-    // Where the owner's change was quicker it was made, and then replaced.
+    // If the owner's change was quicker, it was made and then replaced.
     if (own.status !== 200) expect([own.status, own.body.error.code]).toEqual([401, 'UNAUTHORIZED'])
     expect((await people.signIn({ ...person, password: 'set from above' })).status).toBe(200)
   })

@@ -1,4 +1,4 @@
-// Which authorities vouch for a client certificate: at a sign-in, at an enrollment, and for the controller's own certificates.
+// The authorities that vouch for a client certificate: at a sign-in, at an enrollment, and for the controller's own certificates.
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { toNameKey } from '../../src/authentication/authorities/authority-certificates.ts'

@@ -123,7 +123,7 @@ const closePolicy = (signIn: PendingSignIn, part: string) =>
   people.manage('PATCH', `/auth-policies/${signIn.authPolicyId}`, { primary: { [part]: { allowed: false } } })
 const parts: Readonly<Record<Method, string>> = { password: 'updb', cert: 'cert', 'ext-jwt': 'extJwt' }
 
-/** What administrators change meanwhile. */
+/** The changes that administrators make meanwhile. */
 const changes = {
   'the identity is disabled': ({ identityId }: PendingSignIn) =>
     people.manage('POST', `/identities/${identityId}/disable`, { durationMinutes: 0 }),

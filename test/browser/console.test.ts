@@ -70,7 +70,7 @@ describe.skipIf(!executablePath)(`a console in Chromium${reason}`, () => {
     expect(await signIn(page)).toBe('done')
     expect(await listServices(page)).toEqual(['made-in-a-browser'])
     expect(violations).toEqual([])
-    // What build tools put into a page as inline scripts runs.
+    // Inline scripts that build tools put into a page run.
     expect(await page.evaluate('document.documentElement.dataset.inline')).toBe('ran')
     const color = "getComputedStyle(document.querySelector('[role=status]')).color"
     expect(await page.evaluate(color)).toBe('rgb(1, 2, 3)')

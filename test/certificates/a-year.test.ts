@@ -75,7 +75,7 @@ async function enrollClient(name: string): Promise<Client> {
   return client
 }
 
-/** What the server presents now, trusted or not. */
+/** Returns the certificate that the server presents now, trusted or not. */
 function readServedCertificate(): Promise<X509Certificate> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -193,7 +193,7 @@ it('clients that are connected all the time sign in throughout a year of renewal
   for (const { name } of [careful, late]) expect(names).not.toContain(name)
   await rotate('finish-root-rotation', { force: true })
 
-  // Those that were listed are the only ones that have to enroll again; their certificates and connections remain.
+  // The listed clients are the only ones that have to enroll again; their certificates and connections remain.
   for (const client of clients) {
     expect(await signInOverOpenConnection(client), `${client.name}, connected`).toBe(200)
     if (names.includes(client.name)) await expect(signInAnew(client), client.name).rejects.toThrow()

@@ -205,7 +205,7 @@ function isAboutOneself({ id }: Command.Cached): boolean {
   return operationOf.get(id)?.path.startsWith('/current-') ?? false
 }
 
-/** What routers report, and only memory holds: without a router there is nothing to show or to change. */
+/** Whether an operation is about reports of routers, which only memory holds: without a router there are none to show or to change. */
 function isAboutReported({ id }: Command.Cached): boolean {
   const [noun = '', verb] = id.split(':')
   return ['circuit', 'link'].includes(noun) && verb !== 'list'
@@ -228,7 +228,7 @@ async function runExample(command: Command.Cached, side: Side): Promise<Finished
 
 const CERTIFICATE_OF_LAPTOP = ['--identity', 'laptop', '--method', 'cert', '--cert-pem', '@certificate.pem']
 
-/** What examples need beyond what the examples make: laptop has a password by now, and no certificate. */
+/** Changes that examples need besides those of other examples: laptop has a password by now, and no certificate. */
 const SURROUNDINGS: readonly { commands: readonly string[]; before: readonly string[]; after?: readonly string[] }[] = [
   {
     commands: ['identity:request-extend', 'authenticator:request-extend'],

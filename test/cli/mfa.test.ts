@@ -101,7 +101,7 @@ describe('enrolling in a terminal', () => {
     const user = await User.create()
 
     const { screen, code } = await user.type(['mfa', 'enroll'], { inputs: [interrupted] }, env)
-    // What the terminal shows while it waits for the code.
+    // The screen while the terminal waits for the code.
     const visible = screen.slice(0, screen.indexOf(CODE_PROMPT))
     const read = readQrCode(drawScreen(visible, theme, { columns: 80, rows: 24 }))
 

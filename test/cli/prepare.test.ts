@@ -44,7 +44,7 @@ describe('the libraries', () => {
   })
 })
 
-/** What npm 11 writes on a machine without a network and a compiler. */
+/** The output of npm 11 on a machine without a network and a compiler. */
 const FAILED_INSTALLATION = `npm error code 1
 npm error path /srv/clone/node_modules/better-sqlite3
 npm error command failed

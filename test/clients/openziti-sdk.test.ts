@@ -49,7 +49,7 @@ describe.skipIf(!matches)('an unmodified C SDK', () => {
   })
   afterAll(() => served?.stop())
 
-  /** What the SDK logs while it loads an identity and tries to reach both services, until it logs `until`. */
+  /** The log of the SDK while it loads an identity and tries to reach both services, until it logs `until`. */
   async function sdkLog(identity: string, until: RegExp): Promise<string> {
     const args = [join(import.meta.dirname, 'reach.py'), file(`${identity}.json`), 'database', 'web']
     const { stderr, stdout } = await run(python, args, { ...env, ZITI_LOG: '4' }, { until })

@@ -1,4 +1,4 @@
-// Which deletions are refused because of other records: each that the documents declare as 409, by a request that is refused so.
+// The deletions that are refused because of other records: each that the documents declare as 409, by a request that is refused so.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { buildOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations } from '../../server/operations/operations.ts'

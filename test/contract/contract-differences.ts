@@ -1,4 +1,4 @@
-// Where this controller differs from the public contract, and why: everything else is held to it, in both directions.
+// The differences of this controller from the public contract, with their reasons; everything else must agree, in both directions.
 import type { ContractApi } from '../world/public-contract.ts'
 
 /**
@@ -34,7 +34,7 @@ export interface Difference {
 
 const EVERY = /./
 
-/** What the contract says and this controller does not. */
+/** Parts of the contract that this controller does not have. */
 export const LEFT_OUT: readonly Difference[] = [
   {
     operations: /^POST \/authenticate$/,
@@ -121,7 +121,7 @@ export const LEFT_OUT: readonly Difference[] = [
   },
 ]
 
-/** What this controller says and the contract does not. */
+/** Parts of this controller that the contract does not have. */
 export const ADDED: readonly Difference[] = [
   {
     operations: /^POST \/edge-routers\/\{\}\/re-enroll$/,

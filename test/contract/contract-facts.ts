@@ -43,7 +43,7 @@ function nameOf(method: string, path: string): string {
   return `${method.toUpperCase()} ${path.replace(/\{\w+\}/g, '{}').replace(/(?<=.)\/$/, '')}`
 }
 
-/** What the contract says. */
+/** The facts that the contract states. */
 export function contractFacts(api: ContractApi): Facts {
   return new Map(
     contract[api].operations.map(({ id, method, path, params, responses, session, consumes, produces }) => {
@@ -94,7 +94,7 @@ function resolved(shape: Shape | Reference, within: readonly string[] = []): Sha
   }
 }
 
-/** What a document of ours says. */
+/** The facts that one of our documents states. */
 export function documentFacts({ paths, components }: Documented): Facts {
   const facts = new Map<string, ReadonlySet<string>>()
   for (const [path, methods] of Object.entries(paths)) {
@@ -149,7 +149,7 @@ function factsOf({ operationId, security, parameters, requestBody, responses }: 
   return facts
 }
 
-/** What a response shows: what is in the envelope, or all of it if it has none. */
+/** The content of a response: the contents of the envelope, or all of it if it has none. */
 function findContent({ properties, ...schema }: JsonSchema): JsonSchema | undefined {
   if (properties && !('meta' in properties)) return { properties, ...schema }
   return properties?.data
@@ -162,7 +162,7 @@ function addQuery(facts: Set<string>, name: string, schema: JsonSchema, isRequir
 
 const LIMITS = ['format', 'minLength', 'maxLength', 'minimum', 'maximum', 'minItems', 'maxItems', 'pattern'] as const
 
-/** What a value of the right type must be besides. */
+/** Adds the limits of a value that has the right type. */
 function addLimits(facts: Set<string>, path: string, schema: JsonSchema): void {
   for (const limit of LIMITS) if (schema[limit] !== undefined) facts.add(`${path} ${limit} ${schema[limit]}`)
   const values = (schema.enum as readonly unknown[] | undefined)?.filter((value) => value !== null)
@@ -177,7 +177,7 @@ function addMembers(facts: Set<string>, path: string, schema: JsonSchema): void 
     return
   }
   facts.add(`${path}: ${typeOf(schema)}`)
-  // What values are sent is held to the contract whenever a test receives them; what is taken is known from documents alone.
+  // Values that are sent are compared with the contract whenever a test receives them; accepted ones are known from documents only.
   const isTaken = path.startsWith('body')
   if (isTaken && schema.nullable === true) facts.add(`${path} may be null`)
   if (isTaken) addLimits(facts, path, schema)

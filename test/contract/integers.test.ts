@@ -113,7 +113,7 @@ describe.each(cases)('$plural: $name', (one) => {
     const all = await manage.call('GET', `/${plural}?limit=-1`)
 
     const view = valueAt(record, path)
-    // What has a meaning of its own below a bound is stored as that bound.
+    // A value that has a meaning of its own below a bound is stored as that bound.
     if (value >= 0) expect(view).toBe(value)
     else expect(view).toBeGreaterThanOrEqual(value)
     expect([list.status, all.status]).toEqual([200, 200])

@@ -75,11 +75,11 @@ describe('the language of the code', () => {
     expect(findMatches(new RegExp(`${comment}(?:${clauses})(?![a-z])`))).toEqual([])
   })
 
-  it('begins comments of the program with the thing that they are about, not with a clause', () => {
-    const program = FILES.filter((file) => /^(?:src|server|commands)\/.*\.ts$/.test(file))
+  it('begins comments with the thing that they are about, not with a clause', () => {
+    const sources = FILES.filter((file) => /^(?:src|server|commands|test)\/.*\.ts$/.test(file))
     const clause = '(?:What|Which|Who|Whom|Whose|Why|That|Those|Where)'
 
-    expect(findMatches(new RegExp(`^\\s*(?:\\/\\*\\*|\\*|\\/\\/) ${clause} `), program)).toEqual([])
+    expect(findMatches(new RegExp(`^\\s*(?:\\/\\*\\*|\\*|\\/\\/) ${clause} `), sources)).toEqual([])
   })
 
   it('names limits MAX_ and MIN_', () => {

@@ -11,7 +11,7 @@ function filesBelow(folder: string): string[] {
     .filter((name) => name.endsWith('.ts'))
 }
 
-/** What a file imports, types included; own files as paths from the root. */
+/** Returns the imports of a file, types included; own files as paths from the root. */
 function importsOf(file: string): string[] {
   const text = readFileSync(join(root, file), 'utf8')
   const statements = text.matchAll(
@@ -50,7 +50,7 @@ const DIVIDED = ['src', 'server', 'commands'] as const
 interface Row {
   /** Folders, with a slash at their end, and files: below the divided folder. */
   readonly parts: readonly string[]
-  /** What they may import besides themselves. */
+  /** The parts that they may import besides themselves. */
   readonly imports: readonly string[]
 }
 

@@ -170,7 +170,7 @@ async function watchTables(): Promise<void> {
   )
 }
 
-/** What a change writes: which tables, in which ways. */
+/** Returns the writes of a change: its tables, and the kinds of statements. */
 async function writesOf(send: () => Promise<unknown>): Promise<Write[]> {
   await inDatabase('delete from temp.seen')
   await send()
@@ -185,7 +185,7 @@ async function rowsOf(subject: TestController): Promise<string> {
   return (await contentsOf(subject)).replace(/^commit_position .*$/m, '')
 }
 
-/** What callers are shown of a network. */
+/** Returns the network as callers are shown it. */
 async function shownOf({ identity, service, router, check }: Network): Promise<string> {
   const paths = [
     `/identities/${identity}`,

@@ -111,7 +111,7 @@ describe('what is sent', () => {
     return method === 'GET' && api === 'management' && !path.includes(':') && isOfRecords
   })
 
-  // What every response of a test is held to: its document.
+  // Every response of a test is compared with its document in this way.
   it.each(lists.map(({ path }) => [path]))('by GET %s is what the document shows', async (path) => {
     const { status } = await world.send({ method: 'GET', path: `${MANAGEMENT}${path}?limit=100`, token })
 

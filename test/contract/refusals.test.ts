@@ -137,7 +137,7 @@ function cases(resource: AnyResource, method: string): Wrong[] {
   return fields.flatMap(([name, field]) => wrongValues(name, field)).map((wrong) => asDocumented(resource, wrong))
 }
 
-/** Where clients know another refusal than the usual one. */
+/** Returns the refusal that clients know instead of the usual one, if there is such. */
 function asDocumented({ plural, variants }: AnyResource, wrong: Wrong): Wrong {
   const { member, code } = wrong
   if (variants && member === 'typeId') return { ...wrong, code: 'COULD_NOT_PARSE_BODY' }
@@ -165,7 +165,7 @@ const everyCase = changeable.flatMap((resource) =>
     .map((method) => ({ resource, method })),
 )
 
-/** What there is, before the first of some refusals. */
+/** The id of a record that exists before some refusals. */
 let storedId = ''
 
 /** Sends a request that is to be refused, and sees that it leaves nothing behind. */

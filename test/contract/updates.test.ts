@@ -73,7 +73,7 @@ async function fullBody(resource: AnyResource): Promise<Body> {
   return body
 }
 
-/** What rules beyond the definitions want of the examples. */
+/** The members that rules beyond the definitions require of the examples. */
 const requiredByRules: Readonly<Record<string, readonly string[]>> = {
   authenticators: ['username', 'password'],
   'external-jwt-signers': ['jwksEndpoint'],
@@ -107,7 +107,7 @@ function withNulls(resource: AnyResource, purpose: Purpose, body: Body): Body {
   return { ...Object.fromEntries(nullable.map(([name, field]) => [toMemberName(name, field), null])), ...body }
 }
 
-/** What a record shows of the fields that callers set. */
+/** The fields of a record that callers set, as it is shown. */
 async function shownFields(resource: AnyResource, id: string): Promise<Body> {
   const record = await manage.get(`/${resource.plural}/${id}`)
   const names = Object.entries(resource.fields)
@@ -117,7 +117,7 @@ async function shownFields(resource: AnyResource, id: string): Promise<Body> {
   return Object.fromEntries([...names, ...own].map((name) => [name, record[name]]))
 }
 
-/** What callers set once, among what a record shows. */
+/** The fields of a shown record that callers set once. */
 const lasting = (resource: AnyResource, shown: Body): Body =>
   Object.fromEntries(fieldsWith(resource, 'create').map(([name]) => [name, shown[name]]))
 

@@ -15,7 +15,7 @@ import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-ro
 import { randomMessage } from '../world/router/random-messages.ts'
 import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
-/** What a reader makes of bytes that arrive in pieces of these lengths, again and again. */
+/** Returns the messages that a reader finds in bytes that arrive in pieces of these lengths, again and again. */
 function readInPieces(bytes: Buffer, lengths: readonly number[]): Message[] {
   const reader = new MessageReader(MESSAGE_LIMITS)
   const messages: Message[] = []

@@ -81,7 +81,7 @@ describe.each(rotations)('a rotation of %s', (rotation, moments) => {
         expect(each.server.certificate.checkIssued(each.intermediate.certificate)).toBe(true)
         expect(each.intermediate.certificate.checkIssued(each.root)).toBe(true)
       }
-      // What was interrupted can be done again.
+      // An interrupted step can be repeated.
       if (rotation === 'intermediate' || rotation === 'renew') left.rotateIntermediate([HOST], NOW)
       else if (left.previousRoot) left.finishRootRotation(NOW)
     }

@@ -45,7 +45,7 @@ async function create(plural: string, body: unknown): Promise<string> {
   return response.body.data.id
 }
 
-/** What the doctor says, of some checks. The administrators of tests sign in without a credential, which does not count. */
+/** Returns the diagnoses of some checks. The administrators of tests sign in without a credential, which does not count. */
 async function diagnose(...checks: readonly string[]): Promise<Diagnosis[]> {
   const { status, body } = await send('GET', '/controller/doctor')
   expect(status).toBe(200)

@@ -109,7 +109,7 @@ function leastCost({ routers, links }: Network, from: string, to: string, passed
   return least
 }
 
-/** What a path costs by its links and routers; undefined if it is not a way through the network. */
+/** The cost of a path by its links and routers; undefined if it is not a way through the network. */
 function walk({ routers, links }: Network, { routerIds, links: used }: Path): number | undefined {
   let cost = 0
   for (const [at, { id }] of used.entries()) {

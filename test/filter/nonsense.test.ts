@@ -24,7 +24,7 @@ interface Cause {
   readonly data?: { readonly line: number; readonly column: number }
 }
 
-/** What is thrown must be a refusal that says where in the text. */
+/** Requires that an error is a refusal that names a place in the text. */
 function assertRefusal(error: unknown, text: string): void {
   const { code = '', publicCause } = error as { code?: string; publicCause?: Cause }
   const { message = '', data } = publicCause ?? {}

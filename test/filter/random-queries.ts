@@ -4,7 +4,7 @@ import type { Random } from '../world/random.ts'
 /** A record as a query sees it: plain values by symbol, sets as arrays, tags as they are. */
 export type Seen = Readonly<Record<string, unknown>> & { readonly tags: Readonly<Record<string, unknown>> }
 
-/** What a symbol of a list is, and values that literals may be made from. */
+/** A symbol of a list, and values that literals may be made from. */
 export interface Known {
   readonly type: 'string' | 'number' | 'boolean' | 'date' | 'set' | 'tags'
   readonly name: string
@@ -77,7 +77,7 @@ export class QueryMaker {
     return { text: `${name}${text}`, passes: (record) => holds(record[name]) }
   }
 
-  /** What follows a symbol, and whether it holds of a value. */
+  /** A test of a symbol as text, and its result for a value. */
   #test(symbol: Known): { text: string; holds(value: unknown): boolean } {
     const random = this.#random
     if (random.oneIn(12)) {

@@ -31,7 +31,7 @@ function tamper(change: (file: Database) => void): void {
   file.close()
 }
 
-/** What the running controller finds, and then what the check of its database finds while it is stopped. */
+/** Returns the findings of the running controller, and those of the check of its database while it is stopped. */
 async function findings(): Promise<{ online: string[]; offline: readonly string[] }> {
   const { findings: online } = await admin.get('/controller/audit/verify')
   await world.stop()

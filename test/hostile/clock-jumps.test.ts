@@ -46,7 +46,7 @@ const jumps = async (at = world) => {
     .execute()
   return rows.map(({ after }) => JSON.parse(after ?? ''))
 }
-/** What the controller does in the background all the time. Returns how many sessions went. */
+/** Does the work that the controller does in the background all the time. Returns how many sessions went. */
 const sweep = async () => {
   await world.controller.auth.apiSessions.flush(world.system)
   return world.controller.auth.apiSessions.termination.deleteExpired(world.system)

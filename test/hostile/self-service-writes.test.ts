@@ -25,7 +25,7 @@ function changeOwn({ authenticatorId }: Person, token: string, tags: object) {
   return world.send({ method: 'PATCH', path, body: { currentPassword: PASSWORD, tags }, token })
 }
 
-/** What the database takes on disk, with what waits in its log. */
+/** The size of the database on disk, with its log. */
 function databaseBytes(): number {
   const { database } = getDataPaths(world.directory)
   return [database, `${database}-wal`].reduce((sum, file) => sum + statSync(file).size, 0)
@@ -184,7 +184,7 @@ describe('an identity that does not administer', () => {
         method !== 'GET' && 'permission' in access && access.grantedTo !== 'administrator' && !isOwnChange,
     )
 
-    // What these write is not audited, and bounded: by the sessions and services of the identity, by ten certificates for
+    // The writes of these are not audited, and are bounded: by the sessions and services of the identity, by ten certificates for
     // each session, by the limit on wrong codes, and by one state for the machines of an identity.
     expect(unlimited.map(({ id }) => id).sort()).toEqual([
       'authenticateMfa',

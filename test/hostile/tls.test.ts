@@ -12,7 +12,7 @@ beforeAll(async () => {
   target = rawTarget(url, rootPem)
 })
 
-/** What a handshake agrees on; undefined if the server refuses it. */
+/** The result of a handshake; undefined if the server refuses it. */
 async function handshake(options: ConnectionOptions) {
   try {
     const socket = await openTls(target, options)

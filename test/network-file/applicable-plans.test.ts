@@ -35,7 +35,7 @@ const filler: FileSection = {
   records: Array.from({ length: 201 }, (_, at) => ({ name: `filler ${at}` })),
 }
 
-/** What the plan of sections is refused for, also as a part of a large one. */
+/** Returns the reasons for which the plan of sections is refused, also as a part of a large one. */
 async function refusePlan(people: People, sections: readonly FileSection[], isPruning = false) {
   const hasTypes = sections.some(({ resource }) => resource === filler.resource)
   const causes: Record<string, unknown>[] = []

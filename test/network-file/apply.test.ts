@@ -228,7 +228,7 @@ describe('access after a file was applied', () => {
 
     const after = await listRights(world, people)
     const grantsAfter = await listRights(world, people, 'isGranted')
-    // What policies grant is in the plan, whether posture lets an identity use it now or not.
+    // The plan has all rights that policies grant, whether posture lets an identity use them now or not.
     const withoutPosture = items.map(({ blockedBy: _, ...item }) => item)
     for (const right of [...grantsAfter].filter((each) => !grantsBefore.has(each)))
       expect(namesOf(withoutPosture, 'gain')).toContain(right)

@@ -77,9 +77,9 @@ const chainArbitrary = fc.record({
   /** The root first. */
   authorities: fc.array(authority, { minLength: 1, maxLength: 5 }),
   leaf: leafArbitrary,
-  /** Which authority is trusted. */
+  /** The trusted authority. */
   anchor: weighted([12, 0], [2, 1], [1, 2]),
-  /** Which authority the client does not present. */
+  /** The authority that the client does not present. */
   missing: weighted<number | undefined>([20, undefined], [1, 1], [1, 2]),
   isRootPresented: fc.boolean(),
   hasNoise: fc.boolean(),

@@ -358,7 +358,7 @@ describe('a plain reading of the rules agrees', () => {
           const report = reported.find(({ path }) => path === one.path)
           return report === undefined ? 'unknown' : isSatisfied(one, report) ? 'passing' : 'failing'
         })
-        // What decides alone, then what leaves it open.
+        // The evidence that decides alone comes first, then the one that leaves it open.
         const order = semantic === 'AllOf' ? ['failing', 'unknown', 'passing'] : ['passing', 'unknown', 'failing']
         const expected = order.find((state) => states.includes(state as (typeof states)[number]))
         expect(evidenceOf('PROCESS_MULTI', { semantic, processes: required }, atPaths(...reported))).toBe(expected)

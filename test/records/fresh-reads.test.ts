@@ -186,7 +186,7 @@ async function override() {
   const path = `/identities/${dice.pick(clients).id}/service-configs`
   return manage(dice.pick(['POST', 'POST', 'DELETE']), path, pairs)
 }
-/** What clients, and administrators of identities, do besides changes of records. */
+/** The acts of clients, and of administrators of identities, besides changes of records. */
 async function act() {
   const { id, token } = dice.pick(clients)
   const ask = (method: string, path: string, body?: unknown) =>
@@ -301,7 +301,7 @@ it('every read is that of a fresh process', async () => {
       clients.push(await world.signIn({ name: `client ${round} ${clients.length}`, roleAttributes: ['x'] }))
     for (let at = 0; at < CHANGES; at++) {
       const started = [0, 1, 2].map(() => dice.pick(changes)())
-      // What is read while others write is cached, too.
+      // Records that are read while others write are cached, too.
       const reading = Promise.all(KINDS.map((kind) => manage('GET', `/${kind}?limit=${1 + dice.below(4)}`)))
       for (const { status } of await Promise.all(started)) statuses.set(status, (statuses.get(status) ?? 0) + 1)
       await reading

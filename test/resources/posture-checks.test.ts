@@ -13,7 +13,7 @@ beforeAll(async () => {
 let sequence = 0
 const newName = () => `check ${++sequence}`
 
-/** What each type is made with, what it then shows, and what a replacement must name. */
+/** For each type: the body that creates a check, the record that it then shows, and what a replacement must name. */
 const types = {
   OS: {
     body: 'postureCheckOperatingSystem',

@@ -17,7 +17,7 @@ let sequence = 0
 const newName = () => `router ${++sequence}`
 const makeEdgeRouter = (body: object = {}) => manage.make('edge-routers', { name: newName(), ...body })
 
-/** What the enrollment of an edge router, which comes later, leaves in its record. */
+/** Stores what the enrollment of an edge router, which comes later, leaves in its record. */
 async function verify(id: string) {
   const verified = { isVerified: true, fingerprint: 'ab'.repeat(20), certPem: 'certificate' }
   await world.system.write(async (tx) =>

@@ -202,7 +202,7 @@ describe('a second connection of a router', () => {
       const left = lost === 'high' ? connections.normal : connections.high
       await connections.normal.takeType(20501)
       await connections[lost].close()
-      // What was sent last may be lost, so it comes again.
+      // The last messages may be lost, so they come again.
       await left.takeType(20501)
       const sessions = fromBinary(ApiSessionAddedSchema, (await left.takeType(20200)).body)
       expect(sessions.isFullState).toBe(true)

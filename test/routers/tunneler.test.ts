@@ -103,7 +103,7 @@ async function listServices(simulated: SimulatedRouter, lastUpdate: Uint8Array =
 /** Whether the controller has any response to a message that was sent before. */
 async function hasResponse(simulated: SimulatedRouter, matches: (message: Message) => boolean): Promise<boolean> {
   await simulated.takeReply(simulated.send(1))
-  // What that message waits for is served before this transaction.
+  // The work that the message waits for is done before this transaction.
   await world.system.write(async () => {})
   await simulated.takeReply(simulated.send(1))
   return simulated.received.some(matches)

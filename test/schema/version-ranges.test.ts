@@ -1,4 +1,4 @@
-// Which texts are versions and ranges of versions, and which versions lie in which ranges.
+// Versions and ranges of versions: the texts that are such, and the versions that lie in a range.
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {

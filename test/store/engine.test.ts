@@ -267,7 +267,7 @@ describe('a group whose commit fails', () => {
       store.write(addType('lost'), ORIGIN),
       store.write(async (tx) => {
         tx.record(change)
-        // What a full disk does: SQLite ends the whole transaction.
+        // Ends the whole transaction, as SQLite does if the disk is full.
         await sql`insert or rollback into identity_types (id, "createdAt", "updatedAt", tags, name) values ('lost', 1, 1, '{}', 'x')`.execute(
           tx.db,
         )
@@ -293,7 +293,7 @@ describe('a group whose commit fails', () => {
       store.write(addAudited('lost'), ORIGIN),
       store.write(async (tx) => {
         await addAudited('also lost')(tx)
-        // What is wrong here shows when the group is committed, and not before.
+        // The mistake shows when the group is committed, and not before.
         await sql`pragma defer_foreign_keys = on`.execute(tx.db)
         await tx.db
           .insertInto('configs')

@@ -1,4 +1,4 @@
-// Which lists are expected to cost so much that their statements count what they read.
+// The lists that are expected to cost so much that their statements count what they read.
 import { sql } from 'kysely'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { identities } from '../../src/definitions/resources/identities.ts'

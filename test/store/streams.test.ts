@@ -140,7 +140,7 @@ describe('streams', () => {
   })
 })
 
-/** What a file descriptor of this process refers to; nothing if it was closed meanwhile. */
+/** The file of a file descriptor of this process; nothing if it was closed meanwhile. */
 function linkOf(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`)

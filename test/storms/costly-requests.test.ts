@@ -110,7 +110,7 @@ it('filters that ask much of thousands of records keep no administrator from wor
     return statuses
   })
 
-  // What takes too long is 503.
+  // A filter that takes too long is 503.
   expect([200, 400, 429, 431, 503]).toEqual(expect.arrayContaining(Object.keys(outcome.attack).map(Number)))
   expectUnharmed(outcome)
   expectAllWritten(outcome)

@@ -27,7 +27,7 @@ it('two thousand clients that ask for the large documents and read nothing are c
       socket.write(request.repeat(REQUESTS_OF_EACH))
     })
     await wait((PATIENCE_SECONDS + DELAY_SECONDS) * 1_000)
-    // What the operating system has taken is still there to be read, and the end comes after it.
+    // Bytes that the operating system has taken can still be read, and the end comes after them.
     for (const socket of readers) socket.resume()
     return { opened: readers.length, open: await countOpen(readers, CLOSING_SECONDS) }
   })

@@ -11,7 +11,7 @@ import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { ADMIN, MANAGEMENT } from '../world/controller.ts'
 import { makeDirectory, startTarget, type Target, type TargetOptions } from './target.ts'
 
-/** What the controller may keep of memory once a storm is over: what it needs itself, and what may wait for slow readers. */
+/** The memory that the controller may keep once a storm is over: for itself, and for responses that wait for slow readers. */
 export const MAX_RESIDENT_MB = 400
 /** How long an administrator's read may take, for 99 of 100. */
 export const MAX_READ_MS = 250
@@ -20,7 +20,7 @@ export const MAX_READ_MS = 250
 const MAX_SETTLING_MS = 20_000
 const SAMPLE_MS = 250
 
-/** What an administrator met with while a controller was attacked. */
+/** The results of an administrator's work while a controller was attacked. */
 interface Work {
   readonly durationsMs: readonly number[]
   readonly failedReads: readonly string[]
@@ -30,12 +30,12 @@ interface Work {
 }
 
 export interface Outcome<T> {
-  /** What the attack returned. */
+  /** The result of the attack. */
   readonly attack: T
   readonly work: Work
   /** Names of records whose creation was acknowledged, and that were not there after a kill and a restart. */
   readonly lost: readonly string[]
-  /** What a check of the database found after the kill. */
+  /** The findings of a check of the database after the kill. */
   readonly findings: readonly string[]
   readonly readP99Ms: number
   readonly residentMb: { readonly before: number; readonly peak: number; readonly after: number }

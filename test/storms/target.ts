@@ -11,7 +11,7 @@ import { type RawTarget, rawTarget } from '../world/raw-requests.ts'
 export interface TargetOptions extends ServeOptions {
   /** Environment variables of the controller. Times are shortened by them, so that a storm ends within seconds. */
   readonly env?: Readonly<Record<string, string>>
-  /** Where the data directory is made; below the temporary directory by default. */
+  /** The parent of the data directory; the temporary directory by default. */
   readonly parent?: string
 }
 

@@ -4,7 +4,7 @@ import { PASSWORD, type People } from './people.ts'
 
 export interface ConfiguredNetwork {
   readonly ids: readonly string[]
-  /** What no export may contain. */
+  /** The secrets that no export may contain. */
   readonly secrets: readonly string[]
 }
 

@@ -93,7 +93,7 @@ export interface TestOptions {
   readonly settings?: Overrides
   readonly clock?: TestClock
   readonly log?: Log
-  /** What is known beyond records. */
+  /** The sources of state beyond records. */
   readonly live?: LiveSources
   /** Works on this directory instead of a copy of the template. */
   readonly directory?: string

@@ -29,7 +29,7 @@ export async function checkResponse(request: FastifyRequest, reply: FastifyReply
   if (reply.statusCode >= 500) {
     recordFault(`${request.method} ${request.url} returned ${reply.statusCode}: ${String(payload).slice(0, 600)}`)
   }
-  // What an offline command is shown is not described by the documents of the APIs.
+  // The documents of the APIs do not describe the responses to offline commands.
   if (request.state?.caller.kind === 'local-operator' || !isDescribed(request)) return payload
   if (payload instanceof Readable) return observed(payload, (bytes) => noteContradictions(request, reply, bytes))
   noteContradictions(request, reply, Buffer.from((payload ?? '') as string | Buffer))

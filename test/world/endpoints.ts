@@ -29,9 +29,9 @@ export function createCertificate(commonName: string, publicKey: KeyObject): str
 export interface Endpoint {
   /** `https://127.0.0.1:port` */
   readonly url: string
-  /** What it was requested for, in order. */
+  /** The paths of its requests, in order. */
   readonly requests: readonly string[]
-  /** What it does with a request; a test may replace it. */
+  /** Responds to a request; a test may replace it. */
   respond: RequestListener
   close(): Promise<void>
 }

@@ -8,7 +8,7 @@ const faults: string[] = []
 const contradictions: string[] = []
 let expected: { readonly pattern: RegExp; isMet: boolean }[] = []
 let allowed: RegExp[] = []
-/** What the tests of the file have stated so far: the log counts repeated faults, and writes their number up to a minute later. */
+/** The faults that tests of the file have stated: the log counts repeated ones, and writes their number up to a minute later. */
 const stated: RegExp[] = []
 
 /** States which faults the running test provokes. Each pattern must match at least one, and each fault a pattern. */

@@ -14,7 +14,7 @@ export function newKeyPair(kind: 'P-256' | 'P-384' | 'RSA-2048' | 'Ed25519'): Ke
   return kind === 'Ed25519' ? generateKeyPairSync('ed25519') : generateKeyPairSync('ec', { namedCurve: kind })
 }
 
-/** What a certificate says, and who signs it. */
+/** The contents of a certificate, and its signer. */
 export interface Forgery {
   /** Common names. */
   readonly subject: string

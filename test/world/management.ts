@@ -17,7 +17,7 @@ export interface Management {
   change(method: 'PUT' | 'PATCH' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<void>
   /** The names of the records that a list holds, in order. */
   names(path: string): Promise<string[]>
-  /** What a request is refused with: status, code and cause. */
+  /** Returns the refusal of a request: status, code and cause. */
   refusal(method: string, path: string, body?: unknown): Promise<Refusal>
 }
 

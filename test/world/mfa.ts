@@ -16,7 +16,7 @@ export const NONE = [404, 'NOT_FOUND']
 /** The status of a success, or status and error code. */
 export const outcome = ({ status, body }: TestResponse) => (status < 300 ? status : [status, body.error.code])
 
-/** Where the requests of a session come from and go to. */
+/** The place that the requests of a session come from, and the API that they go to. */
 export interface SessionOptions {
   readonly base?: Base
   readonly from?: string

@@ -3,7 +3,7 @@
 /** The function by which a module states its version. It only returns a constant. */
 const VERSION_FUNCTION = 'node_api_module_get_api_version_v1'
 
-/** What a module without that function needs, by the documentation of Node-API. */
+/** The version that a module without that function needs, by the documentation of Node-API. */
 const DEFAULT_VERSION = 8
 
 /** The version of Node-API that a module needs. @throws if the module has an unknown form */

@@ -21,7 +21,7 @@ export interface Device {
   readonly key: ClientKey
 }
 
-/** What an auth policy says, where it differs from one that allows everything. */
+/** An auth policy, by its differences from one that allows everything. */
 export interface PolicyWords {
   readonly cert?: Partial<(typeof permissivePolicy)['primary']['cert']>
   readonly updb?: Partial<(typeof permissivePolicy)['primary']['updb']>

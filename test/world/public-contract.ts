@@ -39,7 +39,7 @@ interface Difference {
   readonly because: string
 }
 
-/** What is sent and contradicts the contract, and why. */
+/** Responses that contradict the contract, and why. */
 const DIFFERENCES: readonly Difference[] = [
   {
     operations: /^GET \/specs\/\{id\}\/spec$/,
@@ -125,13 +125,13 @@ const EMPTY_SETS: readonly Difference[] = [
   },
 ]
 
-/** Where a value is wanted, `@name` refers to a record of the contract. */
+/** Converts a shape, in which `@name` in place of a value refers to a record of the contract. */
 function toSchema(shape: unknown): unknown {
   if (typeof shape === 'string' && shape.startsWith('@')) return { $ref: `${CONTRACT}#/records/${shape.slice(1)}` }
   if (Array.isArray(shape)) return shape.map(toSchema)
   if (typeof shape !== 'object' || shape === null) return shape
   const { discriminator: _, allOf, nullable, ...others } = shape as Record<string, unknown>
-  // What a list holds is missing in one place.
+  // One list of the contract has no type for its items.
   if (others.items === null) delete others.items
   const schema = Object.fromEntries(Object.entries(others).map(([key, value]) => [key, toSchema(value)]))
   // The documents say `object` for a value of any type.

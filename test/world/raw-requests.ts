@@ -8,7 +8,7 @@ export interface RawTarget {
   readonly ca: string
 }
 
-/** Where a listening test controller is reached, from its URL and its root certificate. */
+/** The address of a listening test controller, from its URL and its root certificate. */
 export function rawTarget(url: string, rootPem: string): RawTarget {
   const { hostname, port } = new URL(url)
   return { host: hostname, port: Number(port), ca: rootPem }

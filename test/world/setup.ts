@@ -9,7 +9,7 @@ afterEach(() => {
   expect(takeUnexpectedFaults()).toEqual({ unexpected: [], missing: [] })
 })
 
-// What the hooks of a file did after its last test.
+// Checks the log for the hooks that ran after the last test of a file.
 afterAll(() => {
   const { unexpected } = takeUnexpectedFaults()
   dropStatements()

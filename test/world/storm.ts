@@ -5,7 +5,7 @@ import { type Random, random } from './random.ts'
 
 const ATTRIBUTES = ['north', 'south', 'staff', 'web', 'mail']
 
-/** What a record must be: its attributes or roles, or nothing where it must not be there. */
+/** The state that a record must have: its attributes or roles; undefined if it must not exist. */
 export type State = Readonly<Record<string, readonly string[]>> | undefined
 
 /** A record that a writer made, or tried to make. */
@@ -14,7 +14,7 @@ export interface Tracked {
   readonly name: string
   /** Undefined if the response to its creation never came. */
   id: string | undefined
-  /** What it may be now: more than one value if a change was sent and not acknowledged. */
+  /** The states that it may have now: several if a change was sent and not acknowledged. */
   may: readonly State[]
   /** How many changes of it were acknowledged. */
   acknowledgedCount: number

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type TestController, type TestOptions, testController } from './controller.ts'
 
-/** What a controller is opened with; a function if it is known only once the hooks before it have run. */
+/** The options of a controller; a function if they are known only once the hooks before it have run. */
 type Options = TestOptions | (() => TestOptions | Promise<TestOptions>)
 
 export interface UsedController extends TestController {

@@ -12,7 +12,7 @@ export interface EnrolledRouter {
   readonly key: string
 }
 
-/** Where a router is reached: what it asks for in its signing requests. */
+/** The names at which a router is reached, for its signing requests. */
 export const ROUTER_NAMES = [
   { type: 'dns', value: 'router.example' },
   { type: 'ip', value: '127.0.0.1' },

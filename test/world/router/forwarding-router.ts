@@ -15,10 +15,10 @@ import { ClientHelloSchema } from '../../../server/control-channel/messages/edge
 import type { EnrolledRouter } from './enrolled-router.ts'
 import { SimulatedRouter } from './simulated-router.ts'
 
-/** What a router makes of a route: it succeeds, fails with a code, or says nothing. */
+/** The router's response to a route: it succeeds, fails with a code, or sends nothing. */
 export type RouteReply = 'success' | 'silence' | { readonly code: number; readonly text: string }
 
-/** What a client dials by. */
+/** The tokens that a client dials by. */
 export interface ClientTokens {
   readonly token: string
   readonly apiSessionToken: string
@@ -53,9 +53,9 @@ export class ForwardingRouter {
   readonly routes: Route[] = []
   readonly unroutes: Unroute[] = []
   readonly faults: { subject: FaultSubject; id: string; iteration: number }[] = []
-  /** What becomes of the next routes. */
+  /** The response to the next routes. */
   reply: (route: Route) => RouteReply = () => 'success'
-  /** What its hosts say when a circuit is opened: header id → value. */
+  /** Data of its hosts for the opening of a circuit: header id → value. */
   hostData: ReadonlyMap<number, Buffer> = new Map()
   /** Results that were withheld, and can be sent later. */
   readonly withheld: Message[] = []

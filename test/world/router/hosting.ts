@@ -109,7 +109,7 @@ export async function bind(router: SimulatedRouter, { client, proof, ...options 
   return fromBinary(CreateTerminatorV2ResponseSchema, body)
 }
 
-/** What changes about a terminator. */
+/** The changed members of a terminator. */
 export interface TerminatorChanges {
   readonly cost?: number
   readonly updateCost?: boolean

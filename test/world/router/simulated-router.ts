@@ -20,7 +20,7 @@ export const ROUTER_VERSION = 'v1.6.5|0efb60b21134|2025-07-09T14:55:44Z|linux|am
 /** The version text of a router of release 2.0.3. */
 export const ROUTER_VERSION_2 = 'v2.0.3|5c5a42c1b3f9|2026-07-09T14:55:44Z|linux|amd64'
 
-/** What a connection of a router of release 2 says of itself, besides the version. */
+/** The headers by which a router of release 2 introduces a connection, besides the version. */
 export interface GroupedHello {
   readonly type?: 'ctrl.default' | 'ctrl.high'
   /** Whether it begins a group; if it does not say, one that names no group does. */
