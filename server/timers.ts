@@ -42,7 +42,12 @@ function listTimers(controller: Controller): Timer[] {
       doneBy: 'one',
       run: () => apiSessions.termination.deleteRevoked(context),
     },
-    { name: 'deleting idle sessions', everyMs: 5 * SECOND_MS, doneBy: 'one', run: () => apiSessions.termination.deleteExpired(context) },
+    {
+      name: 'deleting idle sessions',
+      everyMs: 5 * SECOND_MS,
+      doneBy: 'one',
+      run: () => apiSessions.termination.deleteExpired(context),
+    },
     {
       name: 'writing session activity',
       everyMs: config['session.activityFlush'],

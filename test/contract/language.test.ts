@@ -104,7 +104,7 @@ describe('the language of the code', () => {
         filesOf.set(name, (filesOf.get(name) ?? new Set()).add(file))
     }
     const repeated = [...filesOf]
-      .filter(([name, files]) => files.size > 1)
+      .filter(([, files]) => files.size > 1)
       .map(([name, files]) => `${name}: ${[...files].join(', ')}`)
 
     expect(repeated).toEqual([])
