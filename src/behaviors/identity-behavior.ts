@@ -23,7 +23,9 @@ type Identity = Entity<typeof identities>
 type ByIdentity<V> = ReadonlyMap<string, V>
 
 /** The computed fields of an identity. */
-type PresentState = Readonly<Record<'disabled' | 'hasEdgeRouterConnection' | 'edgeRouterConnectionStatus', unknown>>
+type PresentState = Readonly<
+  Record<'disabled' | 'hasApiSession' | 'hasEdgeRouterConnection' | 'edgeRouterConnectionStatus', unknown>
+>
 
 /** All present states: a list renders each object once, however many records it describes. */
 const presentStates = {
@@ -32,9 +34,13 @@ const presentStates = {
   unknown: describePresence('unknown'),
 }
 
-function describePresence(status: ConnectionStatus): Readonly<Record<'enabled' | 'disabled', PresentState>> {
+function describePresence(status: ConnectionStatus) {
   const presence = { hasEdgeRouterConnection: status === 'online', edgeRouterConnectionStatus: status }
-  return { enabled: { disabled: false, ...presence }, disabled: { disabled: true, ...presence } }
+  const describe = (disabled: boolean): Readonly<Record<'signedIn' | 'signedOut', PresentState>> => ({
+    signedIn: { disabled, hasApiSession: true, ...presence },
+    signedOut: { disabled, hasApiSession: false, ...presence },
+  })
+  return { enabled: describe(false), disabled: describe(true) }
 }
 
 const findAuthenticators = prepareQuery((db, ids: string) =>
@@ -51,14 +57,6 @@ const findEnrollments = prepareQuery((db, ids: string) =>
     .where(isElementOf(db, 'identityId', ids))
     .orderBy('id'),
 )
-const findSignedInIdentities = prepareQuery((db, ids: string) =>
-  db
-    .selectFrom('api_sessions')
-    .select('identityId')
-    .distinct()
-    .where(isElementOf(db, 'identityId', ids)),
-)
-
 const findIdentitiesWithMfa = prepareQuery((db, ids: string) =>
   db
     .selectFrom('mfa_enrollments')
@@ -131,16 +129,14 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     await this.#apiSessions.revokeAll(tx, { identityId: id })
   }
 
-  /** Credentials, outstanding enrollments, second factors and sessions. */
+  /** Credentials, outstanding enrollments and second factors. */
   async deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
     const ids = rows.map(({ id }) => id)
     const idList = JSON.stringify(ids)
     const authenticators = await loadAuthenticators(db, idList)
     const enrollments = await this.#loadEnrollments(db, idList)
     const withMfa = new Set((await findIdentitiesWithMfa(db, idList)).map(({ identityId }) => identityId))
-    const signedIn = new Set((await findSignedInIdentities(db, idList)).map(({ identityId }) => identityId))
     return ids.map((id) => ({
-      hasApiSession: signedIn.has(id),
       isMfaEnabled: withMfa.has(id),
       authenticators: authenticators.get(id) ?? {},
       enrollment: enrollments.get(id) ?? {},
@@ -151,8 +147,9 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): readonly PresentState[] {
     const now = clock.now()
     return records.map((record) => {
-      const states = presentStates[this.#network.getConnectionStatus(record.id)]
-      return isDisabled(record as unknown as DisabledState, now) ? states.disabled : states.enabled
+      const { enabled, disabled } = presentStates[this.#network.getConnectionStatus(record.id)]
+      const states = isDisabled(record as unknown as DisabledState, now) ? disabled : enabled
+      return this.#apiSessions.isSignedIn(record.id) ? states.signedIn : states.signedOut
     })
   }
 

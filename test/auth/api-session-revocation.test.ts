@@ -288,6 +288,41 @@ describe('thousands of sessions that a change revokes', () => {
     expect(await isAlive(people.token)).toBe(true)
   }, 60_000)
 
+  it('are shown nowhere any more, before their rows are deleted', async () => {
+    const { authPolicyId, identityIds } = await crowd()
+    const manage = async (path: string, method = 'GET') =>
+      (await world.send({ method, path: `${MANAGEMENT}${path}`, token: people.token })).body
+    const { data: before } = await manage(
+      `/api-sessions?filter=${encodeURIComponent(`identity = "${identityIds[4]}"`)}`,
+    )
+    await allow(authPolicyId, { updb: { allowed: false } })
+    const [lastId] = before.slice(-1).map(({ id }: { id: string }) => id)
+    expect(await countAll()).toBeGreaterThan(1_000)
+    expect(await countRows(identityIds[4] ?? '')).toBe(400)
+
+    const others = world.controller.auth.apiSessions.listIds().sort()
+    const listings = [
+      '?limit=10',
+      '?limit=10&sort=ipAddress',
+      '?limit=-1',
+      '?filter=true',
+      '?filter=mfaComplete%20=%20false',
+    ]
+    for (const query of listings) {
+      const { data, meta } = await manage(`/api-sessions${query}`)
+      expect([query, data.map(({ id }: { id: string }) => id).sort()]).toEqual([query, others])
+      if (query !== '?limit=-1') expect([query, meta.pagination.totalCount]).toEqual([query, others.length])
+    }
+    const { data: ofIdentity } = await manage(
+      `/api-sessions?filter=${encodeURIComponent(`identity = "${identityIds[4]}"`)}`,
+    )
+    expect(ofIdentity).toEqual([])
+    expect((await manage('/summary')).data.apiSessions).toBe(others.length)
+    expect((await manage(`/identities/${identityIds[4]}`)).data.hasApiSession).toBe(false)
+    expect((await manage(`/api-sessions/${lastId}`)).error.code).toBe('NOT_FOUND')
+    expect((await manage(`/api-sessions/${lastId}`, 'DELETE')).error.code).toBe('NOT_FOUND')
+  }, 60_000)
+
   it('are deleted after their service sessions, of which one transaction deletes a few hundred', async () => {
     const authPolicyId = await people.policy({})
     const person = await people.person({ authPolicyId })
@@ -347,7 +382,7 @@ describe('thousands of sessions that a change revokes', () => {
     expect(await countAll()).toBeLessThan(20)
   }, 60_000)
 
-  /** What memory holds as valid, without a request, which would delete revoked rows meanwhile. */
+  /** Counts the sessions that memory holds as valid, without a request, which would delete revoked rows meanwhile. */
   const countAlive = (tokens: readonly string[]) => {
     const { apiSessions } = world.controller.auth
     return tokens.filter((token) => apiSessions.use(token, world.clock.now())).length

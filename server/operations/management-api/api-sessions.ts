@@ -1,6 +1,9 @@
 // API sessions for administrators, who see and end all of them. Callers have `current-api-session` for their own.
 import type { ApiSessionView } from '../../../src/authentication/api-sessions/api-session-behavior.ts'
+import { excludeRevoked } from '../../../src/authentication/api-sessions/revoked-rows.ts'
 import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
+import { notFoundError } from '../../../src/foundation/errors.ts'
+import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
 import type { Presentation } from '../../../src/storage/records/presentation.ts'
 import { TOTP_QUERY_WORDS } from '../../api/dialects.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
@@ -19,6 +22,11 @@ function presentation({ context, dialect }: Pick<Call, 'context' | 'dialect'>): 
   return { view }
 }
 
+/** @throws NOT_FOUND if the session was revoked, and its row is not deleted yet */
+function requireNotRevoked({ controller }: Call, id: string): void {
+  if (controller.auth.apiSessions.isRevoked(id)) throw notFoundError(toResourceNoun(apiSessions), id)
+}
+
 export const apiSessionOperations: readonly AnyOperation[] = [
   defineOperation({
     ...COMMON,
@@ -29,7 +37,7 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'api-sessions' },
-    run: (call) => respondWithList(call, apiSessions, [], { presentation }),
+    run: async (call) => respondWithList(call, apiSessions, await excludeRevoked(call.context.db), { presentation }),
   }),
   defineOperation({
     ...COMMON,
@@ -39,7 +47,11 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     summary: 'Shows one API session.',
     access: READ,
     returns: { kind: 'record', resource: 'api-sessions' },
-    run: (call) => respondWithRecord(call, apiSessions, call.params.id, { presentation }),
+    run(call) {
+      const { id = '' } = call.params
+      requireNotRevoked(call, id)
+      return respondWithRecord(call, apiSessions, id, { presentation })
+    },
   }),
   defineOperation({
     ...COMMON,
@@ -49,8 +61,10 @@ export const apiSessionOperations: readonly AnyOperation[] = [
     summary: 'Ends one API session.',
     access: { permission: 'api-session.delete', grantedTo: 'administrator', isForbidden: true },
     returns: { kind: 'empty' },
-    async run({ controller, context, params }) {
-      await controller.auth.apiSessions.termination.end(context, params.id ?? '', 'event')
+    async run(call) {
+      const { id = '' } = call.params
+      requireNotRevoked(call, id)
+      await call.controller.auth.apiSessions.termination.end(call.context, id, 'event')
       return emptyResponse()
     },
   }),

@@ -48,6 +48,8 @@ export const summaryOperations: readonly AnyOperation[] = [
       const counts: Record<string, number> = { ...NOTHING }
       for (const [member, plural] of Object.entries(counted))
         counts[member] = await countRecords(controller.store, context, plural)
+      // Revoked ones are not shown any more, and their rows are deleted in steps.
+      counts.apiSessions = (counts.apiSessions ?? 0) - controller.auth.apiSessions.countRevoked()
       return dataResponse(counts)
     },
   }),

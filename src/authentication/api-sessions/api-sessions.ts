@@ -157,9 +157,10 @@ export class ApiSessions implements DerivedRows {
     for (const session of this.#live.all()) this.#activity.shift(session, milliseconds)
   }
 
-  /** Whether an identity has any session. */
+  /** Whether an identity has a session that has not ended. */
   isSignedIn(identityId: string): boolean {
-    return this.#live.hasIdentity(identityId)
+    const now = this.#clock.now()
+    return this.#live.listOfIdentity(identityId).some((session) => !this.#hasEnded(session, now))
   }
 
   /** The ids of all sessions. */
@@ -255,6 +256,11 @@ export class ApiSessions implements DerivedRows {
   /** Whether a session was revoked whose row is not deleted yet. */
   isRevoked(id: string): boolean {
     return this.#live.isRevoked(id)
+  }
+
+  /** The number of rows of revoked sessions. */
+  countRevoked(): number {
+    return this.#live.countRevoked()
   }
 
   // ---- background -----------------------------------------------------------------------------------------------------

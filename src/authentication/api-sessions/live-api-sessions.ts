@@ -76,12 +76,12 @@ export class LiveApiSessions {
     return session?.cohort.isRevoked ? undefined : session
   }
 
-  hasIdentity(identityId: string): boolean {
-    return this.listOfIdentity(identityId).length > 0
+  get size(): number {
+    return this.#byId.size - this.countRevoked()
   }
 
-  get size(): number {
-    return this.#byId.size - this.#cohorts.countRevoked()
+  countRevoked(): number {
+    return this.#cohorts.countRevoked()
   }
 
   *all(): Generator<LiveApiSession> {

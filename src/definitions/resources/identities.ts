@@ -114,7 +114,6 @@ export const identities = defineResource({
     ),
   },
   derived: {
-    hasApiSession: flag,
     isMfaEnabled: flag,
     authenticators: objectOf({
       cert: objectOf({ id: text, fingerprint: text }),
@@ -130,12 +129,12 @@ export const identities = defineResource({
   dependsOn: {
     authenticators: ['identityId'],
     enrollments: ['identityId'],
-    'api-sessions': ['identityId'],
     'mfa-enrollments': ['identityId'],
   },
   derivedReferences: ['cas'],
   computed: {
     disabled: flag,
+    hasApiSession: flag,
     hasEdgeRouterConnection: { ...flag, 'x-offline': null },
     edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },

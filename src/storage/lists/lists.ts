@@ -25,6 +25,14 @@ export type Restriction =
   | { readonly field: string; readonly equals: string | number }
   | { readonly field: string; readonly contains: string }
   | { readonly field: string; readonly atMost: number }
+  | RestrictingCondition
+
+/** A condition of one resource, with the tables that it reads besides, and the cost of testing one record. */
+interface RestrictingCondition {
+  readonly condition: SqlText<SqlBool>
+  readonly tables: readonly string[]
+  readonly cost: number
+}
 
 /** The part of a list that a response shows, and the total. */
 export interface Window {
@@ -63,6 +71,8 @@ export interface ListQuery {
   readonly source: FilterSource
   readonly plan: ListPlan
   readonly conditions: Conditions
+  /** The cost of testing one record by the conditions, if it is more than that of a few comparisons. */
+  readonly conditionCost?: number
   /** The tables that the conditions read; complete once these are built. */
   readonly tables: ReadonlySet<string>
 }
@@ -77,7 +87,8 @@ function toRecordQuery(store: Store, context: Reading, recordList: RecordList): 
   const tables = new Set<string>()
   const conditions: Conditions = (hint) =>
     buildConditions({ store, context, resource, tables, hint }, plan, restrictions)
-  return { context, source, plan, conditions, tables }
+  const conditionCost = restrictions.reduce((sum, each) => sum + ('cost' in each ? each.cost : 0), 0)
+  return { context, source, plan, conditions, conditionCost, tables }
 }
 
 /** One page of the records of a list. */
@@ -198,7 +209,8 @@ async function buildStatements(store: Store, query: ListQuery, hint: RowCountHin
   const guardedCompiler = new FilterCompiler(context.db, source, { narrow, isGuarded: true })
   const guardedFilter = guardedCompiler.compile(plan.predicate ?? EVERYTHING)
   const guarded = composeStatements(query, conditions, guardedCompiler, guardedFilter, isCostly)
-  return filter?.cost ? guarded : { ...guarded, matchingCount: plain.matchingCount }
+  const countIsCostly = filter?.cost || query.conditionCost
+  return countIsCostly ? guarded : { ...guarded, matchingCount: plain.matchingCount }
 }
 
 function composeStatements(
@@ -224,12 +236,12 @@ const EVERYTHING: Predicate = { kind: 'constant', value: true }
 /** Whether the list costs much if all records of all tables that it reads have to be read. */
 async function mayBeCostly(
   store: Store,
-  { context, source, plan: { predicate, order } }: ListQuery,
+  { context, source, plan: { predicate, order }, conditionCost = 0 }: ListQuery,
   filter: CompiledFilter | undefined,
 ): Promise<boolean> {
   if (findUniqueEquality(source, predicate)) return false
   const { costs } = getSqlDialect(context.db)
-  const cost = (filter?.cost ?? 0) + costs.ofOrder * order.keys.length
+  const cost = (filter?.cost ?? 0) + conditionCost + costs.ofOrder * order.keys.length
   if (cost === 0) return false
   const tables = [source.table, ...(filter?.tables ?? [])].filter((table) => recordTables.has(table))
   let records = 0
@@ -304,6 +316,10 @@ async function toCondition(search: RecordSearch, restriction: Restriction): Prom
     return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   if ('atMost' in restriction)
     return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.${restriction.field}`)} <= ${restriction.atMost}`
+  if ('condition' in restriction) {
+    for (const table of restriction.tables) tables.add(table)
+    return restriction.condition
+  }
   const table = toSetTableName(resource, restriction.field)
   tables.add(table)
   return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.n`)} in (select n from ${sqlText.table(table)} where value = ${restriction.contains})`
