@@ -1,4 +1,4 @@
-// Why a caller is refused whose API session, second factor or right is missing.
+// The errors for a caller whose API session, second factor or right is missing.
 import { type ControllerError, errors } from '../../foundation/errors.ts'
 
 export function apiSessionUnknownError(): ControllerError {
