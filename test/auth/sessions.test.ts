@@ -1,5 +1,6 @@
 // The life of a session: used, idle, ended by its owner, by administrators, and along with what it came from.
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { LiveApiSessions } from '../../src/authentication/api-sessions/live-api-sessions.ts'
 import { disableIdentity, enableIdentity } from '../../src/authentication/disabling.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
@@ -171,6 +172,37 @@ describe('taking away idle sessions', () => {
     expect((await own(used[0]?.token ?? '', world)).status).toBe(200)
     await world.close()
   })
+})
+
+it('deleting expired sessions reads none that is not due, however many live', async () => {
+  const world = await testController({ settings: { 'session.maxAge': '1d' } })
+  const people = await People.in(world)
+  const token = await people.sessionOf(await people.person())
+  const walks = vi.spyOn(LiveApiSessions.prototype, 'all')
+  const reads = vi.spyOn(world.controller.store.db.getExecutor(), 'executeQuery')
+
+  const endedCount = await world.controller.auth.apiSessions.termination.deleteExpired(world.system)
+
+  const rows = await Promise.all(reads.mock.results.map(async ({ value }) => (await value).rows))
+  expect([endedCount, walks.mock.calls, rows.flat()]).toEqual([0, [], []])
+  expect((await own(token, world)).status).toBe(200)
+  vi.restoreAllMocks()
+  await world.close()
+})
+
+it('a session does not end by its age because the clock was set, although its row is not written yet', async () => {
+  const world = await testController({ settings: { 'session.timeout': '24h', 'session.maxAge': '1h' } })
+  const people = await People.in(world)
+  const token = await people.sessionOf(await people.person())
+  const { termination } = world.controller.auth.apiSessions
+  world.clock.set(24 * 60 * MINUTE)
+  expect((await own(token, world)).status).toBe(200)
+
+  expect(await termination.deleteExpired(world.system)).toBe(0)
+  expect((await own(token, world)).status).toBe(200)
+  world.clock.advance(60 * MINUTE)
+  expect(await termination.deleteExpired(world.system)).toBe(1)
+  await world.close()
 })
 
 it('taking away idle sessions gets through more of them than one transaction takes', async () => {

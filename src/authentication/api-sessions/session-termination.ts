@@ -5,12 +5,14 @@ import type { Kysely } from 'kysely'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
 import { sessions as serviceSessions } from '../../definitions/resources/sessions.ts'
+import type { Instant } from '../../foundation/clock.ts'
 import { notFoundError } from '../../foundation/errors.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, toResourceNoun } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import { type Method, methods } from '../sign-in/authentication-methods.ts'
 import type { LiveApiSessions } from './live-api-sessions.ts'
 import type { SessionActivity } from './session-activity.ts'
 import type { SessionLifetime } from './session-lifetime.ts'
@@ -135,48 +137,33 @@ export class SessionTermination {
     return count
   }
 
-  /** Deletes expired sessions. Returns how many. */
+  /** Deletes the sessions that are idle or too old, at a cost that depends on their number. Returns how many. */
   async deleteExpired(context: Context): Promise<number> {
-    let count = await this.#endAged(context)
-    for (;;) {
-      const batch = await this.#sweepBatch(context)
-      count += batch.count
-      if (batch.isLast) return count
-    }
-  }
-
-  /** Deletes the sessions that have reached their greatest age. */
-  async #endAged(context: Context): Promise<number> {
     const now = context.clock.now()
-    const agedIds: string[] = []
-    for (const { id, basis, authenticatedAt } of this.#live().all())
-      if (authenticatedAt + this.#lifetime.getMaxAgeMs(basis.method) <= now) agedIds.push(id)
-    let count = 0
-    for (let at = 0; at < agedIds.length; at += MAX_DELETED)
-      count += await this.#endSome(context, agedIds.slice(at, at + MAX_DELETED), 'none')
+    let count = await this.#deleteDue(context, { column: 'lastActivityAt', cutoff: now - this.#lifetime.timeoutMs })
+    for (const method of methods) {
+      const maxAgeMs = this.#lifetime.getMaxAgeMs(method)
+      if (maxAgeMs === Number.POSITIVE_INFINITY) continue
+      count += await this.#deleteDue(context, { column: 'authenticatedAt', cutoff: now - maxAgeMs, method })
+    }
     return count
   }
 
-  async #sweepBatch(context: Context): Promise<{ count: number; isLast: boolean }> {
-    const cutoff = context.clock.now() - this.#lifetime.timeoutMs
-    const rows = await context.db
-      .selectFrom('api_sessions')
-      .select('id')
-      .where('lastActivityAt', '<=', cutoff)
-      .orderBy('lastActivityAt')
-      .limit(MAX_DELETED)
-      .execute()
-    const isAlive = (id: string) => (this.#live().get(id)?.lastActivityAt ?? 0) > cutoff
-    // A session that is expired only in the table would fill the next batch again.
-    const active = rows.flatMap(({ id }) => (isAlive(id) ? (this.#live().get(id) ?? []) : []))
-    if (active.length > 0) await this.#activity.write(context, active)
-    const idle = rows.filter(({ id }) => !isAlive(id))
-    const count = await this.#endSome(
-      context,
-      idle.map(({ id }) => id),
-      'none',
-    )
-    return { count: count, isLast: rows.length < MAX_DELETED }
+  async #deleteDue(context: Context, due: Due): Promise<number> {
+    const now = context.clock.now()
+    let count = 0
+    for (let last: DueRow | undefined; ; ) {
+      const rows: DueRow[] = await selectDue(context.db, due, last).execute()
+      const live = rows.flatMap(({ id }) => this.#live().get(id) ?? [])
+      const alive = live.filter((session) => this.#lifetime.getEnd(session, session.basis.method) > now)
+      // Memory has later times than the rows. With these, the rows are not due any more.
+      if (alive.length > 0) await this.#activity.write(context, alive)
+      const aliveIds = new Set(alive.map(({ id }) => id))
+      const endedIds = rows.flatMap(({ id }) => (aliveIds.has(id) ? [] : id))
+      count += await this.#endSome(context, endedIds, 'none')
+      if (rows.length < MAX_DELETED) return count
+      last = rows.at(-1)
+    }
   }
 
   /**
@@ -193,6 +180,32 @@ export class SessionTermination {
     }
     return context.write((tx) => this.#entities.removeAllIn(tx, apiSessions, ids, audit))
   }
+}
+
+/** The sessions whose rows say that their time is over. */
+interface Due {
+  readonly column: 'lastActivityAt' | 'authenticatedAt'
+  readonly cutoff: Instant
+  readonly method?: Method
+}
+
+interface DueRow {
+  readonly id: string
+  readonly n: number
+  readonly at: Instant
+}
+
+/** The first due sessions after one of them, by an index. */
+function selectDue(db: Kysely<Database>, { column, cutoff, method }: Due, last?: DueRow) {
+  const rows = db
+    .selectFrom('api_sessions')
+    .select(['id', 'n', `${column} as at`])
+    .where(column, '<=', cutoff)
+    .orderBy(column)
+    .orderBy('n')
+    .limit(MAX_DELETED)
+  const ofMethod = method ? rows.where('method', '=', method) : rows
+  return last ? ofMethod.where((eb) => eb(eb.refTuple(column, 'n'), '>', eb.tuple(last.at, last.n))) : ofMethod
 }
 
 /** Returns the first service sessions of API sessions, as many as one transaction deletes. */
