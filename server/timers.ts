@@ -1,5 +1,6 @@
 // The work that no request asks for: what is done, how often, and by which controllers of a network.
 import type { Controller } from '../src/controller.ts'
+import { removeEndedRevocations } from '../src/network/router-model/revocations.ts'
 import { pruneAudit } from '../src/storage/audit/audit-records.ts'
 import { reportClockJumps } from '../src/storage/clock-jumps.ts'
 
@@ -62,6 +63,12 @@ function listTimers(controller: Controller): Timer[] {
     },
     { name: 'logging what was counted', everyMs: 5 * SECOND_MS, doneBy: 'each', run: () => aggregatedLog.flush() },
     { name: 'recording counted sign-ins', everyMs: MINUTE_MS, doneBy: 'each', run: () => signIns.flush(contexts) },
+    {
+      name: 'removing revocations that have ended',
+      everyMs: MINUTE_MS,
+      doneBy: 'one',
+      run: () => removeEndedRevocations(context),
+    },
     {
       name: 'checking certificates',
       everyMs: 10 * MINUTE_MS,

@@ -34,6 +34,9 @@ import { Repairs } from './maintenance/integrity/repairs.ts'
 import { RunningApplies } from './maintenance/network-file/running-applies.ts'
 import { ControllerMembership } from './network/controllers/membership.ts'
 import { createFabric, type Fabric } from './network/fabric.ts'
+import { ModelLog } from './network/router-model/model-log.ts'
+import { revokeTokens } from './network/router-model/revocations.ts'
+import { RouterModel } from './network/router-model/router-model.ts'
 import { CertificateRenewal } from './network/routers/certificate-renewal.ts'
 import { ConnectedRouters } from './network/routers/connected-routers.ts'
 import { PeerAnnouncements } from './network/routers/peer-announcements.ts'
@@ -125,6 +128,7 @@ interface Routers {
   readonly load: RouterLoad
   readonly connected: ConnectedRouters
   readonly publicKeys: PublicKeys
+  readonly model: RouterModel
   readonly sessionSync: SessionSync
   readonly tunneling: Tunneling
 }
@@ -217,19 +221,25 @@ async function assemble(
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
   const publicKeys = new PublicKeys({ authority, clientTrust, connected })
+  const modelLog = new ModelLog({
+    ...{ access, clock, log, db: store.db },
+    findRemovedKeys: (changes) => publicKeys.findRemoved(changes),
+  })
+  const model = new RouterModel({ clock, log, store, changes: modelLog, connected, publicKeys })
   const fabric = createFabric({
     ...{ access, apiSessions, clock, connected, db: store.db, entities, log, policies },
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
   const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
-  const network = [connected, peers, publicKeys, sessionSync, ...fabric.projections]
+  const network = [connected, peers, publicKeys, model, sessionSync, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests })
   clock.onStep(() => serviceChanges.noteClockStep())
   const presentation = [records.cache, digests, serviceChanges]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
+  store.recordBy(modelLog)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
@@ -248,6 +258,7 @@ async function assemble(
     },
     connected,
     publicKeys,
+    model,
     sessionSync,
     tunneling: new Tunneling({
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
@@ -294,7 +305,7 @@ async function assemble(
     integrity,
     applies: new RunningApplies(),
     doctor: new Doctor({ directory, config, store, authority, access, signers, backups }),
-    close: () => closeParts({ store, contexts, aggregatedLog, auth, sessionSync, backups, integrity }),
+    close: () => closeParts({ store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity }),
   }
 }
 
@@ -316,6 +327,7 @@ function createGuards({ access, auth, posture, entities, receipts }: GuardParts)
     { before: (tx) => requireSameRights(auth, tx) },
     { after: requireUsableAdministrator },
     { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
+    { after: revokeTokens },
     { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines }, tx) },
     { after: (tx) => posture.reported.removeSignedOut(tx) },
     { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },
@@ -329,6 +341,7 @@ interface ClosableParts {
   readonly contexts: Contexts
   readonly aggregatedLog: AggregatedLog
   readonly auth: Auth
+  readonly model: RouterModel
   readonly sessionSync: SessionSync
   readonly backups: Backups
   readonly integrity: DataIntegrity
@@ -336,7 +349,7 @@ interface ClosableParts {
 
 /** Ends background work, writes what only memory holds, and closes the store last. @throws the first error of a part */
 async function closeParts(parts: ClosableParts): Promise<void> {
-  const { store, contexts, aggregatedLog, auth, sessionSync, backups, integrity } = parts
+  const { store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity } = parts
   const { apiSessions, failedSignIns, signers, signIns } = auth
   const resources = new OpenResources()
   resources.add(() => aggregatedLog.flush({ isFinal: true }))
@@ -344,6 +357,7 @@ async function closeParts(parts: ClosableParts): Promise<void> {
   for (const recorder of [signIns, failedSignIns]) resources.add(() => recorder.flush(contexts, { isFinal: true }))
   resources.add(() => apiSessions.flush(contexts.create({ kind: 'system' })))
   resources.add(() => sessionSync.close())
+  resources.add(() => model.close())
   resources.add(() => signers.outbound.close())
   resources.add(() => backups.close())
   resources.add(() => integrity.close())

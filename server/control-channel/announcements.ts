@@ -1,14 +1,16 @@
-// Encodes announcements to routers, about sessions, other routers and public keys. An announcement to many routers is encoded once.
+// Encodes announcements to routers, about sessions, other routers, public keys and the index of the data model. An announcement to many routers is encoded once.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type {
   LinkFault,
   PeerChange,
+  PublicKey,
   PublicKeyAnnouncement,
   RouterAnnouncement,
   RouterApiSession,
   SyncPart,
 } from '../../src/network/routers/router-connection.ts'
 import { ContentType } from './content-types.ts'
+import { encodeUint64 } from './header-values.ts'
 import { FaultSchema, FaultSubject, PeerState, PeerStateChangesSchema } from './messages/control_pb.ts'
 import {
   ApiSessionAddedSchema,
@@ -16,8 +18,9 @@ import {
   ApiSessionUpdatedSchema,
   DataState_Action,
   DataState_ChangeSetSchema,
+  type DataState_EventSchema,
   DataState_PublicKey_Usage,
-  DataState_PublicKeySchema,
+  Header,
   SessionRemovedSchema,
 } from './messages/edge_pb.ts'
 
@@ -30,6 +33,7 @@ export interface EncodedAnnouncement {
 
 const SYNC_STRATEGY = 1013
 const SYNC_STATE = 1014
+const NO_BODY = new Uint8Array()
 const INSTANT = Buffer.from('instant')
 
 const encodings = new WeakMap<RouterAnnouncement, EncodedAnnouncement>()
@@ -71,6 +75,10 @@ function encode(announcement: RouterAnnouncement): EncodedAnnouncement {
     }
     case 'public-keys':
       return { type: ContentType.DATA_STATE_CHANGE_SET, body: encodePublicKeys(announcement), headers: [] }
+    case 'model-index': {
+      const index = encodeUint64(BigInt(announcement.index))
+      return { type: ContentType.CURRENT_INDEX, body: NO_BODY, headers: [[Header.RouterDataModelIndex, index]] }
+    }
   }
 }
 
@@ -86,22 +94,22 @@ function toMessage({ id, token, identityId, fingerprints }: RouterApiSession) {
   return { id, token, identityId, certFingerprints: [...fingerprints] }
 }
 
+type KeyEvent = MessageInitShape<typeof DataState_EventSchema>
+
 const KEY_USAGES = { 'client certificates': DataState_PublicKey_Usage.ClientX509CertValidation } as const
+
+/** An event by which a router gets a public key. */
+export function toKeyEvent({ id, certificate, usage }: PublicKey): KeyEvent {
+  const value = { kid: id, data: certificate, usages: [KEY_USAGES[usage]] }
+  return { action: DataState_Action.Create, isSynthetic: true, Model: { case: 'publicKey', value } }
+}
 
 /** A change set without an index, which routers apply in addition to those that have one. */
 function encodePublicKeys({ added, removedIds }: PublicKeyAnnouncement): Uint8Array {
-  const toEvent = (action: DataState_Action, publicKey: MessageInitShape<typeof DataState_PublicKeySchema>) =>
-    ({
-      action,
-      isSynthetic: true,
-      Model: { case: 'publicKey', value: create(DataState_PublicKeySchema, publicKey) },
-    }) as const
-  const changes = [
-    ...added.map(({ id, certificate, usage }) =>
-      toEvent(DataState_Action.Create, { kid: id, data: certificate, usages: [KEY_USAGES[usage]] }),
-    ),
-    ...removedIds.map((kid) => toEvent(DataState_Action.Delete, { kid })),
-  ]
+  const removed = removedIds.map((kid): KeyEvent => {
+    return { action: DataState_Action.Delete, isSynthetic: true, Model: { case: 'publicKey', value: { kid } } }
+  })
+  const changes = [...added.map(toKeyEvent), ...removed]
   return toBinary(DataState_ChangeSetSchema, create(DataState_ChangeSetSchema, { isSynthetic: true, changes }))
 }
 

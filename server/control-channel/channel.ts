@@ -4,7 +4,7 @@ import type { Clock } from '../../src/foundation/clock.ts'
 import { Connection, type ConnectionSource, type ConnectionType } from './connection.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
-import { encodeMessage, type Message, type ReplyTarget } from './message.ts'
+import { encodeHead, encodeMessage, type Message, type ReplyTarget } from './message.ts'
 
 /** The reason why a channel ended, for the log. */
 export type CloseReason =
@@ -143,6 +143,28 @@ export class Channel {
     return sequence
   }
 
+  /**
+   * Sends a message without a request whose body is long: in parts, which routers may share, and no faster than the router reads. Resolves
+   * when all of it is on its way, or its connection has ended.
+   */
+  async sendLong(
+    type: number,
+    parts: readonly Uint8Array[],
+    headers: Iterable<readonly [number, Buffer]>,
+  ): Promise<void> {
+    const sequence = this.#nextSequence()
+    const connection = this.#chooseConnection(type)
+    let bodyBytes = 0
+    for (const { length } of parts) bodyBytes += length
+    const head = encodeHead({ type, sequence, headers: new Map(headers) }, bodyBytes)
+    await connection?.writeLong([head, ...parts.map(toBuffer)])
+  }
+
+  /** Resolves when the router has read most of what was sent, or its connection has ended; undefined if that is so. */
+  waitUntilWritable(type: number): Promise<void> | undefined {
+    return this.#chooseConnection(type)?.waitUntilWritable()
+  }
+
   /** Replies that a request succeeded, or why it did not. */
   sendResult(replyTo: Message, isSuccess: boolean, text = '', more: readonly (readonly [number, Buffer])[] = []): void {
     const headers = [[ChannelHeader.RESULT_SUCCESS, encodeBool(isSuccess)] as const, ...more]
@@ -229,13 +251,16 @@ export class Channel {
   }
 
   #write(message: Message): void {
-    const preferred = URGENT_TYPES.has(message.type) ? 'ctrl.high' : 'ctrl.default'
-    const [first] = this.#connections.values()
-    const connection = this.#connections.get(preferred) ?? first
-    connection?.write(encodeMessage(message))
+    this.#chooseConnection(message.type)?.write(encodeMessage(message))
     let unsentBytes = 0
     for (const each of this.#connections.values()) unsentBytes += each.unsentBytes
     if (unsentBytes > MAX_UNSENT_BYTES) this.close('the router does not read')
+  }
+
+  #chooseConnection(type: number): Connection | undefined {
+    const preferred = URGENT_TYPES.has(type) ? 'ctrl.high' : 'ctrl.default'
+    const [first] = this.#connections.values()
+    return this.#connections.get(preferred) ?? first
   }
 
   /** Numbers wrap inside the positive 32-bit integers; −1 means "no request" in a reply. */

@@ -25,6 +25,10 @@ export interface ConnectionHandlers {
   onEnd(): void
 }
 
+// How much of a long message is handed to the socket at a time, and how much may wait there while more is written.
+const MAX_PIECE_BYTES = 64 * 1024
+const MAX_LITTLE_BYTES = 256 * 1024
+
 // How long the messages of one connection are handled before everything else gets its turn.
 const MAX_TURN_MS = 5
 
@@ -35,6 +39,10 @@ export class Connection {
   readonly #handlers: ConnectionHandlers
   #lastHeardAt: number
   #isOpen = true
+  #isWritingLong = false
+  /** Frames that follow the long one, and their length. */
+  readonly #waiting: Buffer[] = []
+  #waitingBytes = 0
   /** When the messages of this turn of the event loop have taken their time; undefined until the first one arrives in it. */
   #turnEndsAt: number | undefined
   /** Whether the next turn goes on with messages that have arrived. */
@@ -62,7 +70,12 @@ export class Connection {
 
   /** How much waits for the router to read it. */
   get unsentBytes(): number {
-    return this.#socket.writableLength
+    return this.#socket.writableLength + this.#waitingBytes
+  }
+
+  /** Resolves when the router has read what waits, or the connection has ended; undefined while little waits. */
+  waitUntilWritable(): Promise<void> | undefined {
+    return this.#isOpen && this.unsentBytes > MAX_LITTLE_BYTES ? this.#waitUntilRead() : undefined
   }
 
   /** Whether messages have arrived that were not read, because others have their turn or too many are in progress. */
@@ -83,6 +96,11 @@ export class Connection {
 
   /** Frames that are sent in one turn are written as one, because each write by itself encrypts a record and calls the system. */
   write(frame: Buffer): void {
+    if (this.#isWritingLong) {
+      this.#waiting.push(frame)
+      this.#waitingBytes += frame.length
+      return
+    }
     if (this.#socket.writableCorked === 0) {
       this.#socket.cork()
       process.nextTick(() => this.#socket.uncork())
@@ -90,9 +108,39 @@ export class Connection {
     this.#socket.write(frame)
   }
 
+  /**
+   * Writes a frame that is long in pieces, no faster than the router reads; other frames wait for its end. Resolves then, or when the
+   * connection has ended. One is written at a time.
+   */
+  async writeLong(pieces: Iterable<Buffer>): Promise<void> {
+    this.#isWritingLong = true
+    for (const piece of pieces) {
+      for (let at = 0; at < piece.length && this.#isOpen; at += MAX_PIECE_BYTES) {
+        if (!this.#socket.write(piece.subarray(at, at + MAX_PIECE_BYTES))) await this.#waitUntilRead()
+      }
+    }
+    this.#isWritingLong = false
+    this.#waitingBytes = 0
+    for (const frame of this.#waiting.splice(0)) this.write(frame)
+  }
+
+  async #waitUntilRead(): Promise<void> {
+    const socket = this.#socket
+    if (!this.#isOpen || !socket.writableNeedDrain) return
+    await new Promise<void>((resolve) => {
+      const settle = () => {
+        socket.off('drain', settle).off('close', settle)
+        resolve()
+      }
+      socket.on('drain', settle).on('close', settle)
+    })
+  }
+
   /** Ends the connection. What was sent before goes out, as far as the network takes it. */
   close(): void {
     this.#isOpen = false
+    this.#waiting.length = 0
+    this.#waitingBytes = 0
     this.#socket.uncork()
     this.#socket.destroy()
   }

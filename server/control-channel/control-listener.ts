@@ -43,6 +43,7 @@ export class ControlListener {
   tick(): void {
     for (const channel of this.#channels.values()) channel.tick()
     this.#controller.fabric.tick()
+    this.#controller.routers.model.tick()
   }
 
   /** Ends the connections of all routers, and resolves when what they asked for has been handled. */

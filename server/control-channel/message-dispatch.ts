@@ -5,14 +5,16 @@ import { circuitHandlers } from './handlers/circuit-messages.ts'
 import { faultHandlers } from './handlers/fault-messages.ts'
 import { linkHandlers } from './handlers/link-messages.ts'
 import type { MessageHandler, RouterPeer } from './handlers/message-handler.ts'
+import { modelHandlers } from './handlers/model-messages.ts'
 import { renewalHandlers } from './handlers/renewal-messages.ts'
 import { routerHandlers } from './handlers/router-messages.ts'
 import { sessionHandlers } from './handlers/session-messages.ts'
 import { terminatorHandlers } from './handlers/terminator-messages.ts'
 import { tunnelerHandlers } from './handlers/tunneler-messages.ts'
+import { encodeBool } from './header-values.ts'
 import { PROTOCOL_RELEASES } from './hello.ts'
 import type { Message } from './message.ts'
-import { ServerHelloSchema } from './messages/edge_pb.ts'
+import { Header, ServerHelloSchema } from './messages/edge_pb.ts'
 
 const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...routerHandlers,
@@ -23,6 +25,7 @@ const handlers: ReadonlyMap<number, MessageHandler> = new Map([
   ...linkHandlers,
   ...circuitHandlers,
   ...faultHandlers,
+  ...modelHandlers,
 ])
 
 // Kinds from this number on concern the clients of edge routers.
@@ -32,9 +35,13 @@ const typesOfEveryRouter: ReadonlySet<number> = new Set(renewalHandlers.map(([ty
 /** Greets a router that was connected. Edge routers respond with where their clients reach them; others stay silent. */
 export function greetRouter({ channel, router }: RouterPeer): void {
   router.syncStatus = 'SYNC_HELLO_WAIT'
-  const version = router.hello.hasDataModel ? PROTOCOL_RELEASES.grouped : PROTOCOL_RELEASES.single
-  const hello = create(ServerHelloSchema, { version, data: { instant: 'true' } })
-  channel.send(ContentType.SERVER_HELLO, toBinary(ServerHelloSchema, hello))
+  const { hasDataModel } = router.hello
+  const version = hasDataModel ? PROTOCOL_RELEASES.grouped : PROTOCOL_RELEASES.single
+  const data = { instant: 'true', ...(hasDataModel ? { routerModel: 'true' } : {}) }
+  const headers = hasDataModel ? [[Header.RouterDataModel, encodeBool(true)] as const] : []
+  channel.send(ContentType.SERVER_HELLO, toBinary(ServerHelloSchema, create(ServerHelloSchema, { version, data })), {
+    headers,
+  })
 }
 
 /**

@@ -37,7 +37,19 @@ export class MalformedFrameError extends Error {
 }
 
 /** Renders a frame. */
-export function encodeMessage({ type, sequence, headers, body }: Message): Buffer {
+export function encodeMessage({ body, ...head }: Message): Buffer {
+  return encodeHead(head, body.length, body)
+}
+
+/**
+ * Renders the begin of a frame: all that comes before its body, which has `bodyBytes`.
+ * @param body what of the body is rendered with it
+ */
+export function encodeHead(
+  { type, sequence, headers }: Omit<Message, 'body'>,
+  bodyBytes: number,
+  body: Buffer = EMPTY,
+): Buffer {
   let headerBytes = 0
   for (const value of headers.values()) headerBytes += HEADER_PREFIX_BYTES + value.length
   const frame = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes + body.length)
@@ -45,7 +57,7 @@ export function encodeMessage({ type, sequence, headers, body }: Message): Buffe
   frame.writeInt32LE(type, 4)
   frame.writeInt32LE(sequence, 8)
   frame.writeInt32LE(headerBytes, 12)
-  frame.writeInt32LE(body.length, 16)
+  frame.writeUInt32LE(bodyBytes, 16)
   let offset = PREFIX_BYTES
   for (const [id, value] of headers) {
     offset = frame.writeInt32LE(id, offset)

@@ -16,10 +16,12 @@ import type { DialShare, DialsInProgress } from './dials-in-progress.ts'
 import { sendRefusal } from './edge-errors.ts'
 import { MalformedBodyError, type RouterPeer } from './handlers/message-handler.ts'
 import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
-import { HeaderValueError } from './header-values.ts'
+import { encodeText, HeaderValueError } from './header-values.ts'
 import { type ConnectionGroup, encodeHelloResponse, isSameGroup } from './hello.ts'
 import type { Message } from './message.ts'
 import { greetRouter, handleRouterMessage } from './message-dispatch.ts'
+import { Header } from './messages/edge_pb.ts'
+import { encodeChangeSet, encodeState, encodeStateKeys } from './model-encoding.ts'
 import type { WorkInProgress } from './work-in-progress.ts'
 
 /** The parts that all channels share. */
@@ -182,6 +184,7 @@ export class RouterChannel {
     const { log, routers } = this.#parts.controller
     const router = this.#router
     routers.publicKeys.send(router)
+    routers.model.sendAgain(router)
     this.#parts.inProgress.track(routers.sessionSync.sendAll(router)).catch((error: unknown) => {
       log.error({ err: error, routerId: router.id }, 'a router could not be sent the sessions')
     })
@@ -205,6 +208,16 @@ function createConnection(channel: Channel): RouterConnection {
       const { type, body, headers } = encodeAnnouncement(announcement)
       channel.send(type, body, { headers })
     },
+    sendModel: async ({ state, listKeys, subscriptionId }) => {
+      const parts = await encodeState(state)
+      const keys = encodeStateKeys(listKeys())
+      await channel.sendLong(ContentType.DATA_STATE, [keys, ...parts], encodeSubscription(subscriptionId))
+    },
+    sendModelChanges: (set, subscriptionId) => {
+      const headers = encodeSubscription(subscriptionId)
+      channel.send(ContentType.DATA_STATE_CHANGE_SET, encodeChangeSet(set), { headers })
+    },
+    waitUntilWritable: () => channel.waitUntilWritable(ContentType.DATA_STATE),
     validateTerminators: (terminators) => {
       channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
     },
@@ -213,4 +226,9 @@ function createConnection(channel: Channel): RouterConnection {
     sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
     close: (reason) => channel.close(reason),
   }
+}
+
+/** A router drops what names another subscription than its own. */
+function encodeSubscription(id: string | undefined): [number, Buffer][] {
+  return id === undefined ? [] : [[Header.RouterDataModelSubscriptionId, encodeText(id)]]
 }

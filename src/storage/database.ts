@@ -78,6 +78,30 @@ interface MachineStateTable {
 interface CommitPositionTable {
   position: number
   at: number
+  /** Random; another one after a restore, whose rows do not follow from the commits before. */
+  timeline: string
+}
+
+/** The changes of the model of routers by a commit; see `network/router-model/model-log.ts`. */
+interface ModelChangeTable {
+  position: number
+  /** The position of the commit that concerned routers before this one. */
+  previous: number
+  at: number
+  /** The length of `events`. */
+  size: number
+  /** JSON; null if routers have to receive everything in place of what changed. */
+  events: string | null
+}
+
+/** A revocation of tokens; see `network/router-model/revocations.ts`. */
+interface RevocationTable {
+  id: string
+  type: string
+  /** Later tokens are accepted. */
+  issuedBefore: number
+  /** By then no such token is valid any more. */
+  expiresAt: number
 }
 
 export interface Database extends EntityTables, SetTables {
@@ -86,4 +110,6 @@ export interface Database extends EntityTables, SetTables {
   root_receipts: RootReceiptTable
   commit_position: CommitPositionTable
   machine_states: MachineStateTable
+  model_changes: ModelChangeTable
+  revocations: RevocationTable
 }

@@ -3,7 +3,7 @@ import type { Compilable, Kysely, Transaction } from 'kysely'
 import type { AuditSealer } from './audit/audit-seal.ts'
 import type { Database } from './database.ts'
 import type { ResultCache } from './result-cache.ts'
-import type { Change } from './transactions/changes.ts'
+import type { Change, Commit } from './transactions/changes.ts'
 import type { Projections } from './transactions/projection.ts'
 import type { UncommittedChanges } from './transactions/uncommitted-changes.ts'
 
@@ -13,6 +13,14 @@ export interface TransactionScope {
   readonly uncommitted: UncommittedChanges
   /** Records a change of this body: it is audited in the transaction, and announced after the commit. */
   record(change: Change): void
+}
+
+/** Writes what belongs to a whole commit, in its transaction. */
+export interface CommitRecorder {
+  /** Whether it has anything to write. Asked for each commit, so that the others cost nothing. */
+  concerns(changes: readonly Change[]): boolean
+  /** Runs last in the transaction, and awaits only its own queries. If it throws, nothing is committed. */
+  record(commit: Omit<Commit, 'tables'>, db: Transaction<Database>): Promise<void>
 }
 
 export interface Store {
@@ -41,6 +49,8 @@ export interface Store {
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** Results of queries, until a commit changes one of the tables that they were read from. */
   readonly results: ResultCache
+  /** From now on it takes part in every commit. */
+  recordBy(recorder: CommitRecorder): void
   /** State in memory, which follows each commit before the callers of its transactions resume. */
   readonly projections: Projections
   /** Refreshes the statistics of the query planner; worthwhile every few hours. */

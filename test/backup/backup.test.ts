@@ -206,6 +206,27 @@ describe('a restore', () => {
     expect(readCommitPosition(database)).toEqual({ position: NOW + 5_000, at: ahead + 3 })
   })
 
+  it('begins another timeline, to which no change of the data model of routers leads', async () => {
+    const read = () => {
+      const database = new Sqlite(getDataPaths(directory).database)
+      const timeline = database.prepare('select timeline from commit_position').pluck().get() as string
+      const changes = database.prepare('select count(*) from model_changes').pluck().get() as number
+      database.close()
+      return { timeline, changes }
+    }
+    const world = await testController({ directory })
+    const admin = await world.admin()
+    await create(world, admin, 'before the backup')
+    await world.stop()
+    await createBackup({ directory, file, now: NOW })
+    const before = read()
+    expect(before.changes).toBeGreaterThan(0)
+
+    await restoreBackup({ file, directory, now: NOW })
+
+    expect(read()).toEqual({ timeline: expect.not.stringMatching(before.timeline), changes: 0 })
+  })
+
   it('is refused while a controller runs, and changes nothing', async () => {
     await createBackup({ directory, file, now: NOW })
     const unlock = lockDirectory(directory)

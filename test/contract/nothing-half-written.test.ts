@@ -153,9 +153,12 @@ const inDatabase = (...statements: string[]) =>
     for (const statement of statements) await sql.raw(statement).execute(db)
   })
 
-/** Makes every table note how it is written, and refuse to be where a test says so; the position is written by each commit, also of these tests. */
+/** Tables that commits write, besides those that their transactions do. */
+const WRITTEN_BY_COMMITS: readonly string[] = ['commit_position', 'model_changes']
+
+/** Makes every table note how it is written, and refuse to be where a test says so, but for what commits write, also those of these tests. */
 async function watchTables(): Promise<void> {
-  const watched = (await tablesOf(world)).filter((table) => table !== 'commit_position')
+  const watched = (await tablesOf(world)).filter((table) => !WRITTEN_BY_COMMITS.includes(table))
   const all = watched.flatMap((table) => WAYS.map((way) => ({ table, way })))
   await inDatabase(
     'create temp table seen (tableName text, way text)',
@@ -232,10 +235,13 @@ describe.each(Object.entries(changes))('%s', (_what, changeOf) => {
   })
 })
 
-describe('a commit whose position cannot be written', () => {
+describe.each([
+  ['position', 'update on main.commit_position'],
+  ['change for routers', 'insert on main.model_changes'],
+])('a commit whose %s cannot be written', (_what, write) => {
   it('leaves nothing behind, and the next one succeeds', async () => {
     expectFaults(/UNAVAILABLE/)
-    await inDatabase(`create temp trigger refuse_position before update on main.commit_position
+    await inDatabase(`create temp trigger refuse_commit before ${write}
       when exists (select 1 from main.services where name = 'unlucky') begin
         select raise(abort, 'the disk is broken');
       end`)
@@ -245,6 +251,7 @@ describe('a commit whose position cannot be written', () => {
 
     expect(response.status).toBe(503)
     expect(await contentsOf(world)).toBe(before)
-    await manage.make('services', { name: 'lucky', encryptionRequired: true })
+    await manage.make('services', { name: newName('lucky'), encryptionRequired: true })
+    await inDatabase('drop trigger temp.refuse_commit')
   })
 })

@@ -197,6 +197,22 @@ describe.skipIf(!RECORDING_2 || !existsSync(RECORDING_2))('the recorded frames o
       expect(encodeMessage(message).toString('hex')).toBe(wire)
     }
   })
+
+  it('have a data model and its changes that are decoded as they were recorded, and rendered to the same bytes', () => {
+    const types: ReadonlySet<number | undefined> = new Set([
+      ContentType.DATA_STATE,
+      ContentType.DATA_STATE_CHANGE_SET,
+      ContentType.SUBSCRIBE_TO_DATA_MODEL,
+    ])
+    const frames = readLines<RecordedFrame>(RECORDING_2!).filter(({ type, body }) => types.has(type) && body)
+    expect(frames.length).toBeGreaterThan(100)
+    for (const { n, type, body, decoded } of frames) {
+      const schema = BODY_SCHEMAS.get(type!)!
+      const bytes = Buffer.from(body!, 'hex')
+      expect(toRecorded(schema, bytes), `line ${n}`).toEqual(decoded)
+      expect(Buffer.from(toBinary(schema, fromBinary(schema, bytes))).toString('hex'), `line ${n}`).toBe(body)
+    }
+  })
 })
 
 /** The form of the recording: protobuf's JSON without defaults, with bytes as hexadecimal and times as their parts. */

@@ -7,7 +7,7 @@ import type { ClientTrustStore } from '../../authentication/sign-in/client-trust
 import { cas } from '../../definitions/resources/cas.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import type { Commit } from '../../storage/transactions/changes.ts'
+import type { Change, Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
 import type { PublicKey, PublicKeyAnnouncement } from './router-connection.ts'
@@ -55,6 +55,23 @@ export class PublicKeys implements SideEffect {
     if (changes.some(({ resource }) => resource === cas.plural)) this.#announceDifference()
   }
 
+  /** All keys, as a router that receives the whole data model has to know them. */
+  list(): readonly PublicKey[] {
+    return [...this.#list().values()]
+  }
+
+  /** The ids of those that routers must not trust any more after these changes, which memory does not know yet. */
+  findRemoved(changes: readonly Change[]): string[] {
+    const closedIds = new Set<string>()
+    for (const change of changes) {
+      if (change.resource === cas.plural && change.before?.isVerified && !change.after?.isVerified)
+        closedIds.add(change.id)
+    }
+    if (closedIds.size === 0) return []
+    const remaining = this.#list(closedIds)
+    return [...this.#list().keys()].filter((id) => !remaining.has(id))
+  }
+
   #announceDifference(): void {
     const before = this.#announced
     const routers = this.#listRouters()
@@ -78,12 +95,15 @@ export class PublicKeys implements SideEffect {
   }
 
   /** The roots of the controller, former ones too, and the authorities of operators. The key that signs tokens belongs here as well. */
-  #list(): PublicKeysById {
-    const registered = this.#clientTrust.listVerified().flatMap(({ anchors }) => anchors)
+  #list(withoutIds: ReadonlySet<string> = NONE): PublicKeysById {
+    const verified = this.#clientTrust.listVerified().filter(({ record }) => !withoutIds.has(record.id))
+    const registered = verified.flatMap(({ anchors }) => anchors)
     const keys = [...this.#authority.trust.roots, ...registered].map(toPublicKey)
     return new Map(keys.map((key) => [key.id, key]))
   }
 }
+
+const NONE: ReadonlySet<string> = new Set()
 
 const publicKeys = new WeakMap<X509Certificate, PublicKey>()
 

@@ -1,5 +1,7 @@
 // The interface of the connection to a router, without its form on the wire.
 import type { VersionInfo } from '../../definitions/resources/routers.ts'
+import type { ModelChangeSet } from '../router-model/model-events.ts'
+import type { ModelState } from '../router-model/model-state.ts'
 
 /** An address at which a router accepts links of other routers. */
 export interface LinkListener {
@@ -179,8 +181,23 @@ export interface PublicKeyAnnouncement {
   readonly removedIds: readonly string[]
 }
 
+/** The index that the data model has by now, whatever a router has received of it. */
+export interface ModelIndexAnnouncement {
+  readonly kind: 'model-index'
+  readonly index: number
+}
+
 /** A message that may go to many routers at once. */
-export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement | PublicKeyAnnouncement
+export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement | PublicKeyAnnouncement | ModelIndexAnnouncement
+
+/** The whole data model for a router. */
+export interface ModelTransfer {
+  readonly state: ModelState
+  /** The keys that belong to it by now: they change by other means than the model does. */
+  listKeys(): readonly PublicKey[]
+  /** As the router named its subscription; undefined if it did not. */
+  readonly subscriptionId: string | undefined
+}
 
 /** A link that its other end has to drop. */
 export interface LinkFault {
@@ -199,6 +216,12 @@ export interface RouterConnection {
   sendUnroute(circuitId: string, isImmediate: boolean): void
   /** Tells the router that a link is gone. */
   sendFault(fault: LinkFault): void
+  /** Sends the whole data model. Resolves when it is on its way as a whole, or the connection has ended. */
+  sendModel(transfer: ModelTransfer): Promise<void>
+  /** Sends what a commit changed of the data model. */
+  sendModelChanges(set: ModelChangeSet, subscriptionId: string | undefined): void
+  /** Resolves when little is left of what was sent before, or the connection has ended; undefined if that is so. */
+  waitUntilWritable(): Promise<void> | undefined
   /** Asks whether these terminators are there; the router may give up those that are not. */
   validateTerminators(terminators: readonly TerminatorQuestion[]): void
   /** When the router last sent anything, by the monotonic clock. */

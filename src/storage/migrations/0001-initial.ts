@@ -416,6 +416,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await revocationTable(db)
   await machineStateTable(db)
   await positionTable(db)
+  await modelTables(db)
 }
 
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
@@ -495,15 +496,38 @@ async function machineStateTable(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** One row: the position and the time of the last commit. */
+/** One row: the position and the time of the last commit, and the line of commits that it belongs to. */
 async function positionTable(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('commit_position')
     .addColumn('position', 'integer', (column) => column.notNull())
     .addColumn('at', 'integer', (column) => column.notNull())
+    .addColumn('timeline', 'text', (column) => column.notNull())
     .modifyEnd(sql`strict`)
     .execute()
-  await sql`insert into commit_position (position, at) values (0, 0)`.execute(db)
+  await sql`insert into commit_position (position, at, timeline) values (0, 0, lower(hex(randomblob(16))))`.execute(db)
+}
+
+/** A log of what commits changed for routers, and the revocations of tokens. No foreign keys: both name what may be gone. */
+async function modelTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('model_changes')
+    .addColumn('position', 'integer', (column) => column.primaryKey())
+    .addColumn('previous', 'integer', (column) => column.notNull())
+    .addColumn('at', 'integer', (column) => column.notNull())
+    .addColumn('size', 'integer', (column) => column.notNull())
+    .addColumn('events', 'text')
+    .modifyEnd(sql`strict`)
+    .execute()
+  await db.schema
+    .createTable('revocations')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('type', 'text', (column) => column.notNull())
+    .addColumn('issuedBefore', 'integer', (column) => column.notNull())
+    .addColumn('expiresAt', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+  await index(db, 'revocations', ['expiresAt'], false)
 }
 
 /** One record a change. It has no foreign keys, because it remains when the records that it describes are deleted. */

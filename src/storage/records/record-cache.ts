@@ -25,6 +25,9 @@ interface Partition {
   readonly byName: Map<string, CachedRecord>
 }
 
+/** The names of changes that concern no record. */
+const WITHOUT_RECORDS: ReadonlySet<string> = new Set(['machines', 'revocations'])
+
 export class RecordCache implements Cache {
   readonly kind = 'cache'
   readonly name = 'record cache'
@@ -82,7 +85,7 @@ export class RecordCache implements Cache {
   apply({ changes }: Commit): void {
     this.#commits += 1
     for (const { resource, id, before, after } of changes as readonly AnyChange[]) {
-      if (resource === 'machines') continue
+      if (WITHOUT_RECORDS.has(resource)) continue
       for (const plural of withParent(resource)) this.#invalidate(plural, id)
       for (const { owner, field } of this.#dependants.get(resource) ?? []) {
         for (const values of [before, after]) {

@@ -1,12 +1,18 @@
 // The last commit in a database that is not in use: a restored one continues after every position and time that was used.
 //
-// A restore raises its position to the greatest one known and the milliseconds of the clock, and its time alike.
+// A restore raises its position to the greatest one known and the milliseconds of the clock, and its time alike. It begins another
+// timeline: what followed from its former commits does not lead to its records any more.
+import { createHash } from 'node:crypto'
 import type { Instant } from '../../foundation/clock.ts'
 import type { Commit } from '../transactions/changes.ts'
 import { openForReading, openForWriting, type SqliteDatabase } from './connection.ts'
 
 /** The position and the time of the last commit. */
 export type CommitPosition = Pick<Commit, 'position' | 'at'>
+
+type StoredPosition = CommitPosition & { readonly timeline: string }
+
+const TIMELINE_LENGTH = 32
 
 const NOTHING: CommitPosition = { position: 0, at: 0 }
 
@@ -31,9 +37,20 @@ export function readCommitPosition(file: string): CommitPosition {
 export function continueAfter(file: string, { position, at }: CommitPosition, now: Instant): void {
   const connection = openForWriting(file)
   try {
+    const current = connection.prepare('select position, at, timeline from commit_position').get() as StoredPosition
+    const next = {
+      position: Math.max(current.position, position, now),
+      at: Math.max(current.at + 1, at + 1, now),
+    }
+    // It follows from the times, so that a restore that is interrupted and completed ends like any other.
+    const timeline = createHash('sha256')
+      .update(`${current.timeline} ${next.at}`)
+      .digest('hex')
+      .slice(0, TIMELINE_LENGTH)
     connection
-      .prepare('update commit_position set position = max(position, ?), at = max(at + 1, ?)')
-      .run(Math.max(position, now), Math.max(at + 1, now))
+      .prepare('update commit_position set position = @position, at = @at, timeline = @timeline')
+      .run({ ...next, timeline })
+    connection.prepare('delete from model_changes').run()
   } finally {
     connection.close()
   }

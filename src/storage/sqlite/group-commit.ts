@@ -4,7 +4,13 @@ import type { Statement } from 'better-sqlite3'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import { type AuditOrigin, NonQueryAwaitError, StoreMisuseError, type TransactionScope } from '../store.ts'
+import {
+  type AuditOrigin,
+  type CommitRecorder,
+  NonQueryAwaitError,
+  StoreMisuseError,
+  type TransactionScope,
+} from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
 import { UncommittedChanges } from '../transactions/uncommitted-changes.ts'
 import type { CommitPosition } from './commit-position.ts'
@@ -54,6 +60,8 @@ export interface GroupListener {
 }
 
 export class GroupCommit {
+  /** Takes part in every commit. */
+  recorder: CommitRecorder | undefined
   readonly #connection: SqliteDatabase
   readonly #statements: PreparedStatements
   readonly #control: ControlStatements
@@ -179,11 +187,15 @@ export class GroupCommit {
     const outcomes: Outcome[] = []
     const tables = new Set<string>()
     let failure: unknown
+    let changes: readonly Change[] = []
     const mark = this.#audit.mark()
     try {
       this.#noticeForeignWrites()
       await this.#runBodies(group, outcomes, tables)
-      failure = this.#commit(outcomes.some(({ isOk }) => isOk))
+      changes = listChanges(outcomes)
+      const next = this.#next(outcomes)
+      await this.#record({ ...next, changes })
+      failure = this.#commit(next)
       this.#jobs = [...group.slice(outcomes.length), ...this.#jobs]
     } catch (error) {
       failure = toUnavailableError(error)
@@ -191,7 +203,7 @@ export class GroupCommit {
       for (const job of group.slice(outcomes.length)) job.reject(failure)
     }
     if (failure !== undefined) this.#audit.reset(mark)
-    else failure = await this.#announce(outcomes, tables)
+    else failure = await this.#announce(outcomes, { ...this.#last, changes, tables: [...tables] })
     for (const outcome of outcomes) {
       if (!outcome.isOk) outcome.job.reject(outcome.error)
       else if (failure !== undefined) outcome.job.reject(failure)
@@ -222,15 +234,34 @@ export class GroupCommit {
     this.#files.requireLock()
   }
 
-  /** Commits the group, at the next position if it changes anything. Returns the error for its callers if that fails. */
-  #commit(isChange: boolean): unknown {
+  /** The position and the time of the commit of a group: the next ones, if any of it succeeded. */
+  #next(outcomes: readonly Outcome[]): CommitPosition {
+    const { position, at } = this.#last
+    if (!outcomes.some(({ isOk }) => isOk)) return this.#last
+    return { position: position + 1, at: Math.max(this.#clock.now(), at + 1) }
+  }
+
+  /** Has the recorder write what belongs to the commit. */
+  async #record(commit: Omit<Commit, 'tables'>): Promise<void> {
+    const { recorder } = this
+    if (!recorder?.concerns(commit.changes) || !this.#connection.inTransaction) return
+    const handle = openQueryHandle(this.#statements)
+    this.#isInsideBody = true
+    try {
+      await recorder.record(commit, handle.db)
+    } finally {
+      handle.close()
+      this.#isInsideBody = false
+    }
+  }
+
+  /** Commits the group. Returns the error for its callers if that fails. */
+  #commit(next: CommitPosition): unknown {
     try {
       if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
-      const { position, at } = this.#last
-      const last = isChange ? { position: position + 1, at: Math.max(this.#clock.now(), at + 1) } : this.#last
-      if (isChange) this.#control.setLast.run(last)
+      if (next !== this.#last) this.#control.setLast.run(next)
       this.#control.commit.run()
-      this.#last = last
+      this.#last = next
       // A commit to a deleted file is not stored, so its callers must not resume as if it were.
       this.#files.requirePresent()
       return undefined
@@ -249,12 +280,9 @@ export class GroupCommit {
    * turn.
    * @returns the error for the callers if a projection cannot be rebuilt: their changes are on disk, but not served
    */
-  #announce(outcomes: readonly Outcome[], tables: ReadonlySet<string>): Promise<unknown> | undefined {
+  #announce(outcomes: readonly Outcome[], commit: Commit): Promise<unknown> | undefined {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
-    const changes = listChanges(outcomes).filter(({ isAuditOnly }) => !isAuditOnly)
-    return this.#listener
-      .committed({ ...this.#last, changes, tables: [...tables] })
-      ?.then(() => undefined, toUnavailableError)
+    return this.#listener.committed(commit)?.then(() => undefined, toUnavailableError)
   }
 
   /** Runs one body in its savepoint. */
@@ -322,9 +350,10 @@ export class GroupCommit {
   }
 }
 
-/** The changes of a group's bodies so far; failed bodies have none. */
+/** The changes of a group that are announced: failed bodies have none. */
 function listChanges(outcomes: readonly Outcome[]): readonly Change[] {
-  return outcomes.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
+  const changes = outcomes.flatMap((outcome) => (outcome.isOk ? outcome.changes : []))
+  return changes.filter(({ isAuditOnly }) => !isAuditOnly)
 }
 
 function toUnavailableError(cause: unknown): unknown {

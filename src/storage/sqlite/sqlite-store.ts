@@ -10,6 +10,7 @@ import { MIGRATIONS, type Migration, migrate, needsMigration, requireOwnSchema }
 import { ResultCache } from '../result-cache.ts'
 import {
   type AuditOrigin,
+  type CommitRecorder,
   type Reader,
   type Store,
   StoreMisuseError,
@@ -138,6 +139,10 @@ class SqliteStore implements Store {
     const { failure } = this.projections
     if (failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: failure }))
     return this.#queue.add(body, origin)
+  }
+
+  recordBy(recorder: CommitRecorder): void {
+    this.#queue.recorder = recorder
   }
 
   stream<Row>(query: Compilable<Row>, options: StreamOptions): AsyncIterable<Row> {

@@ -67,8 +67,29 @@ interface MachineChange {
   readonly after?: StoredMachineState | undefined
 }
 
+/** Tokens of `id` are not accepted any more, or, without a state after it, all of those tokens have ended. */
+interface RevocationChange {
+  readonly resource: 'revocations'
+  readonly id: string
+  readonly before?: undefined
+  readonly after?: TokenRevocation | undefined
+}
+
+/** The tokens that are not accepted any more. */
+export type TokenRevocation = {
+  readonly type: 'IDENTITY' | 'API_SESSION'
+  /** Later ones are accepted. */
+  readonly issuedBefore: Instant
+  /** By then no such token is valid any more. */
+  readonly expiresAt: Instant
+}
+
 /** A change, with the values before and after, typed by its resource. */
-export type RecordChange = { [Name in ResourceName]: ChangeOf<Name> }[ResourceName] | MachineChange | OtherChange
+export type RecordChange =
+  | { [Name in ResourceName]: ChangeOf<Name> }[ResourceName]
+  | MachineChange
+  | RevocationChange
+  | OtherChange
 
 /** The values of a record of that name after a change. */
 export type StateOf<Name extends RecordChange['resource']> = Extract<RecordChange, { readonly resource: Name }>['after']

@@ -48,5 +48,7 @@ export const BODY_SCHEMAS: ReadonlyMap<number, GenMessage<Message>> = new Map<nu
   [ContentType.CREATE_TUNNEL_TERMINATOR_RESPONSE, edge.CreateTunnelTerminatorResponseSchema],
   [ContentType.UPDATE_TUNNEL_TERMINATOR_REQUEST, edge.UpdateTunnelTerminatorRequestSchema],
   [ContentType.CONNECT_EVENTS, edge.ConnectEventsSchema],
+  [ContentType.DATA_STATE, edge.DataStateSchema],
   [ContentType.DATA_STATE_CHANGE_SET, edge.DataState_ChangeSetSchema],
+  [ContentType.SUBSCRIBE_TO_DATA_MODEL, edge.SubscribeToDataModelRequestSchema],
 ])

@@ -59,7 +59,7 @@ export function groupOf({ headers }: Message): { id: string; secret: Buffer } {
 
 export class SimulatedRouter {
   readonly #socket: TLSSocket
-  readonly #reader = new MessageReader(MESSAGE_LIMITS)
+  readonly #reader = new MessageReader({ ...MESSAGE_LIMITS, maxBodyBytes: 2 ** 30 })
   readonly received: Message[] = []
   /** Settles when the controller ends the connection, or the router does. */
   readonly closed: Promise<void>
@@ -133,6 +133,21 @@ export class SimulatedRouter {
     const sequence = this.#sequence++
     this.write(encodeMessage({ type, sequence, headers: new Map(headers), body: Buffer.from(body) }))
     return sequence
+  }
+
+  /** Resolves when another message has come, also one that was taken at once. @throws if the connection ends */
+  async next(): Promise<void> {
+    if (this.#socket.destroyed) throw new Error('the connection ended')
+    await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+
+  /** Reads nothing more, so that what it is sent fills the network. */
+  stopReading(): void {
+    this.#socket.pause()
+  }
+
+  readOn(): void {
+    this.#socket.resume()
   }
 
   /** Resolves with the first message that has not been taken yet and that `matches`. @throws if the connection ends first */

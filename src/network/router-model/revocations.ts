@@ -1,0 +1,55 @@
+// Revocations: routers admit clients by tokens that they verify themselves, so they are told whose tokens have lost their right.
+//
+// An identity that is disabled or deleted is revoked in the transaction that does it. A revocation stays until the last token that it
+// concerns has ended, also if the identity is enabled again: its later tokens are accepted.
+import { identities } from '../../definitions/resources/identities.ts'
+import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+
+// No token is valid for longer.
+const MAX_TOKEN_AGE_MS = 24 * 60 * 60_000
+
+const MAX_REMOVED_AT_ONCE = 1_000
+
+/** Runs after the changes of a transaction. */
+export async function revokeTokens(tx: WriteContext): Promise<void> {
+  const ids = new Set(tx.uncommitted.own.filter(losesTokens).map(({ id }) => id))
+  if (ids.size === 0) return
+  const now = tx.clock.now()
+  for (const id of ids) {
+    const revocation = { type: 'IDENTITY', issuedBefore: now, expiresAt: now + MAX_TOKEN_AGE_MS } as const
+    await tx.db
+      .insertInto('revocations')
+      .values({ id, ...revocation })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet(revocation))
+      .execute()
+    recordRevocation(tx, id, revocation)
+  }
+}
+
+function losesTokens(change: Change): boolean {
+  if (change.resource !== identities.plural) return false
+  const { before, after } = change
+  if (!after) return true
+  return after.disabledAt !== null && after.disabledAt !== (before?.disabledAt ?? null)
+}
+
+/** Removes those that concern no token any more. */
+export async function removeEndedRevocations(context: Context): Promise<void> {
+  const now = context.clock.now()
+  const findEnded = (db: Context['db']) =>
+    db.selectFrom('revocations').select('id').where('expiresAt', '<=', now).limit(MAX_REMOVED_AT_ONCE).execute()
+  if ((await findEnded(context.db)).length === 0) return
+  await context.write(async (tx) => {
+    for (const { id } of await findEnded(tx.db)) {
+      await tx.db.deleteFrom('revocations').where('id', '=', id).execute()
+      recordRevocation(tx, id, undefined)
+    }
+  })
+}
+
+function recordRevocation(tx: WriteContext, id: string, after: TokenRevocation | undefined): void {
+  const operation = after ? 'create' : 'delete'
+  const change = { operation, audit: 'none', resource: 'revocations', id, at: tx.clock.now() } as const
+  tx.record(after ? { ...change, after } : change)
+}
