@@ -28,6 +28,7 @@ import { completeRestore, getDataPaths, stageRestore } from '../../src/settings/
 import { continueAfter, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { copyAtEachRename } from '../world/killed-copies.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12, 34, 56)
 const PASSPHRASE = 'correct horse battery'
@@ -358,30 +359,22 @@ describe('a restore', () => {
     await createBackup({ directory, file, now: NOW })
     const target = join(folder, 'target')
     cpSync(copyOfTemplate(), target, { recursive: true })
-    const script = join(import.meta.dirname, 'restore-until-killed.mjs')
-    const restore = (path: string, moment: number) =>
-      spawnSync(process.execPath, [script, file, path, String(moment)], { encoding: 'utf8' })
-    const whole = join(folder, 'whole')
-    cpSync(target, whole, { recursive: true })
-    const { stdout, stderr } = restore(whole, 0)
-    const moments = Number(stdout)
-    expect(moments, stderr).toBeGreaterThan(8)
-    const [before, after] = [contentOf(target), contentOf(whole)]
+    const before = contentOf(target)
+    const restore = () => restoreBackup({ file, directory: target, now: NOW })
+    const killed = await copyAtEachRename(target, join(folder, 'killed'), restore)
+    const after = contentOf(target)
+    expect(killed.length).toBeGreaterThan(8)
 
-    for (let moment = 1; moment <= moments; moment += 3) {
-      const path = join(folder, `killed-${moment}`)
-      cpSync(target, path, { recursive: true })
-      expect(restore(path, moment).signal, `moment ${moment}`).toBe('SIGKILL')
-
+    for (const [at, path] of killed.entries()) {
       lockDirectory(path)()
 
       const content = contentOf(path)
       delete content['restored.unfinished/restore.json']
       const isBefore = Object.keys(content).some((name) => name.startsWith('restored.unfinished'))
-      if (isBefore) for (const name of Object.keys(before)) expect(content[name], `moment ${moment}`).toBe(before[name])
-      else expect(content, `moment ${moment}`).toEqual(after)
+      if (isBefore) for (const name of Object.keys(before)) expect(content[name], `moment ${at}`).toBe(before[name])
+      else expect(content, `moment ${at}`).toEqual(after)
     }
-  }, 120_000)
+  })
 
   it('completes what is staged once, and only once', () => {
     const staging = join(directory, 'restored.unfinished')

@@ -1,5 +1,4 @@
 // A rotation that is killed at any moment leaves files that a controller starts with, and that its clients trust.
-import { spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,13 +11,13 @@ import { readSigningRequest } from '../../src/pki/requests.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { copyOfTemplate, testController } from '../world/controller.ts'
+import { copyAtEachRename } from '../world/killed-copies.ts'
 
 const HOST = 'controller.example'
 const NOW = Date.UTC(2026, 5, 1)
 const folder = mkdtempSync(join(tmpdir(), 'killed-rotation-'))
 const template = join(folder, 'template')
 const rotating = join(folder, 'rotating')
-const script = join(import.meta.dirname, 'rotate-until-killed.mjs')
 
 beforeAll(() => {
   Authority.make(template, [HOST], NOW)
@@ -27,10 +26,13 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-function rotate(directory: string, rotation: string, moment: number, now = NOW) {
-  return spawnSync(process.execPath, [script, directory, rotation, HOST, String(now), String(moment)], {
-    encoding: 'utf8',
-  })
+type Rotation = 'renew' | 'intermediate' | 'root' | 'finish'
+
+function rotate(authority: Authority, rotation: Rotation, now = NOW): void {
+  if (rotation === 'finish') authority.finishRootRotation(now)
+  else if (rotation === 'renew') authority.renewServer([HOST], now)
+  else if (rotation === 'intermediate') authority.rotateIntermediate([HOST], now)
+  else authority.rotateRoot([HOST], now)
 }
 
 function parse(pem: string): X509Certificate[] {
@@ -52,32 +54,34 @@ const rotations = [
 ] as const
 
 describe.each(rotations)('a rotation of %s', (rotation, moments) => {
-  it(`has ${moments} moments`, () => {
-    const directory = join(folder, `${rotation}-whole`)
-    cpSync(rotation === 'finish' ? rotating : template, directory, { recursive: true })
+  let expectedRoots: readonly X509Certificate[]
+  let killed: readonly string[]
 
-    expect(rotate(directory, rotation, 0).stdout).toBe(`${moments}\n`)
+  beforeAll(async () => {
+    const directory = join(folder, rotation)
+    cpSync(rotation === 'finish' ? rotating : template, directory, { recursive: true })
+    const authority = Authority.load(directory)
+    // The bundle of clients that enrolled before; those that know only the previous root are given up by the end.
+    expectedRoots = rotation === 'finish' ? [authority.root] : authority.bundle
+    killed = await copyAtEachRename(directory, `${directory}-killed`, () => rotate(authority, rotation))
   })
 
-  it('can be killed at each of them', { timeout: 120_000 }, async () => {
+  it(`has ${moments} moments`, () => {
+    expect(killed).toHaveLength(moments)
+  })
+
+  it('can be killed at each of them', async () => {
     const { csr } = await clientKey('device')
-    for (let moment = 1; moment <= moments; moment++) {
-      const directory = join(folder, `${rotation}-${moment}`)
-      cpSync(rotation === 'finish' ? rotating : template, directory, { recursive: true })
-      // The bundle of clients that enrolled before; those that know only the previous root are given up by the end.
-      const expectedRoots = rotation === 'finish' ? [Authority.load(directory).root] : Authority.load(directory).bundle
-
-      expect(rotate(directory, rotation, moment).signal, `moment ${moment}`).toBe('SIGKILL')
-
+    for (const [at, directory] of killed.entries()) {
       // As the files were left, as a start completes them, and as they are read again.
       const left = Authority.load(directory)
-      expect(isAccepted(left.serverChainPem, expectedRoots), `moment ${moment}, left`).toBe(true)
+      expect(isAccepted(left.serverChainPem, expectedRoots), `moment ${at + 1}, left`).toBe(true)
       left.renewDue([HOST], NOW)
       expect(readdirSync(directory).filter((name) => name.endsWith('.new'))).toEqual([])
       for (const each of [left, Authority.load(directory)]) {
         const chain = each.clientChainPem(each.issueClient(readSigningRequest(csr), NOW))
-        expect(isAccepted(each.serverChainPem, expectedRoots), `moment ${moment}, server`).toBe(true)
-        expect(isAccepted(chain, expectedRoots), `moment ${moment}, client`).toBe(true)
+        expect(isAccepted(each.serverChainPem, expectedRoots), `moment ${at + 1}, server`).toBe(true)
+        expect(isAccepted(chain, expectedRoots), `moment ${at + 1}, client`).toBe(true)
         expect(each.server.certificate.checkIssued(each.intermediate.certificate)).toBe(true)
         expect(each.intermediate.certificate.checkIssued(each.root)).toBe(true)
       }
@@ -92,8 +96,12 @@ it('a controller starts on what a killed replacement of its root left, for clien
   const directory = copyOfTemplate()
   const { pki } = getDataPaths(directory)
   const rootPem = readFileSync(join(pki, 'root.crt'), 'utf8')
+  const killed = await copyAtEachRename(pki, join(folder, 'pki-killed'), () =>
+    rotate(Authority.load(pki), 'root', Date.now()),
+  )
   // After the new root is in place, and before anything that it issues is.
-  expect(rotate(pki, 'root', 6, Date.now()).signal).toBe('SIGKILL')
+  rmSync(pki, { recursive: true })
+  cpSync(killed[5] ?? '', pki, { recursive: true })
 
   const world = await testController({ directory })
   try {
