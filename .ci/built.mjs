@@ -49,7 +49,6 @@ function digestSources() {
   return digest([
     'package.json',
     'tsconfig.json',
-    'tsconfig.build.json',
     ...['src', 'server', 'commands', 'bench', '.ci'].flatMap(listSources),
   ])
 }

@@ -19,7 +19,7 @@ function write(name, text) {
   }
 }
 
-const { describeApi } = await import('../dist/server/operations/api-description.js')
+const { describeApi } = await import('../dist/cli/api-description.js')
 write('dist/api.json', JSON.stringify(describeApi()))
 
 const plugin = new Plugin({
@@ -40,5 +40,5 @@ write('oclif.manifest.json', `{"version": "${version}",\n"commands": {\n${lines.
 const pages = divideReference(await renderCommandReference())
 if (!isCheck) removeOtherPages(new URL('docs/cli/', root), pages)
 for (const [name, text] of pages) write(`docs/cli/${name}`, text)
-const { renderConfigReference } = await import('../dist/src/settings/config-reference.js')
+const { renderConfigReference } = await import('../dist/cli/config-reference.js')
 write('docs/configuration.md', renderConfigReference())

@@ -14,7 +14,7 @@ import { cpuMicroseconds, residentBytes } from './process-figures.ts'
 
 export const ADMINISTRATOR = { username: 'admin', password: 'correct horse battery' } as const
 
-const BINARY = new URL('../../../bin/run.js', import.meta.url).pathname
+const BINARY = new URL('../../bin/run.js', import.meta.url).pathname
 const INSIDE = new URL('./inside.js', import.meta.url).href
 const KNOCK_INTERVAL_MS = 5
 const START_TIMEOUT_MS = 60_000

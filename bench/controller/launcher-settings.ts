@@ -1,7 +1,7 @@
 // The settings with which the launcher starts Node.js, so that the bench measures what operators run.
 import { readFileSync } from 'node:fs'
 
-const LAUNCHER = new URL('../../../bin/controller', import.meta.url)
+const LAUNCHER = new URL('../../bin/controller', import.meta.url)
 
 export interface LauncherSettings {
   readonly environment: Readonly<Record<string, string>>

@@ -1,4 +1,6 @@
 // Sums up a CPU profile as V8 writes it: which functions most of the busy time was spent in.
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 
 export interface CpuProfile {
   /** Microseconds of the clock that the system started with, as all times here. */
@@ -13,7 +15,8 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[]
 }
 
-const ROOT = new URL('../../../', import.meta.url).href
+const ROOT = new URL('../../', import.meta.url).href
+const SOURCE_COMMENT = /^\/\/ (\S+\.[cm]?[jt]s)$/
 // Waiting is not work.
 const IDLE = '(idle)'
 
@@ -55,5 +58,18 @@ export function costliest({ nodes, samples, timeDeltas }: CpuProfile, most: numb
 
 function described({ functionName, url, lineNumber }: CpuProfile['nodes'][number]['callFrame']): string {
   const name = functionName || '(anonymous)'
-  return url === '' ? name : `${name}  ${url.replace(ROOT, '')}:${lineNumber + 1}`
+  if (!url.startsWith(ROOT)) return url === '' ? name : `${name}  ${url}:${lineNumber + 1}`
+  const source = findSource(url, lineNumber)
+  return source ? `${name}  ${source}` : `${name}  ${url.replace(ROOT, '')}:${lineNumber + 1}`
+}
+
+const linesByUrl = new Map<string, readonly string[]>()
+
+/** The source of a line of what was built, by the comment that the build puts before what it takes from each file. */
+function findSource(url: string, lineNumber: number): string | undefined {
+  const file = fileURLToPath(url)
+  const lines = linesByUrl.get(url) ?? (existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [])
+  linesByUrl.set(url, lines)
+  const comment = lines.slice(0, lineNumber + 1).findLast((line) => SOURCE_COMMENT.test(line))
+  return comment?.replace(SOURCE_COMMENT, '$1')
 }

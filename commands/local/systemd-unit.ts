@@ -1,5 +1,5 @@
 // `controller systemd-unit`: prints the unit of a systemd service, with the paths of this installation.
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PrintingCommand } from '../framework/base.ts'
@@ -18,10 +18,9 @@ export class SystemdUnit extends PrintingCommand {
 
 const TEMPLATE = join('docs', 'operations', 'edge-controller.service')
 
-/** The folder of the package, which is above the sources, and one folder further above the files that were built from them. */
+/** The folder of the package, two folders above this file, and also above what is built from it. */
 function findPackage(): string {
-  const folders = ['../..', '../../..'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
-  return realpathSync(folders.find((folder) => existsSync(join(folder, TEMPLATE))) ?? '.')
+  return realpathSync(fileURLToPath(new URL('../..', import.meta.url)))
 }
 
 /** The default path in which systemd looks programs up. */

@@ -11,10 +11,10 @@ interface BuildInfo {
   readonly buildDate?: string
 }
 
-// package.json stands above the sources, and one folder further above what was built from them.
-const manifest = readFirst<PackageManifest>('../../package.json', '../../../package.json')
+// package.json is two folders above this file, and also above what is built from it.
+const manifest = readJson<PackageManifest>('../../package.json')
 if (!manifest) throw new Error('package.json is missing')
-const build = readFirst<BuildInfo>('../../build.json')
+const build = readJson<BuildInfo>('../build.json')
 
 export const version = {
   version: `v${manifest.version}`,
@@ -23,14 +23,12 @@ export const version = {
   runtimeVersion: `node ${process.version}`,
 } as const
 
-/** The content of the first of some JSON files that exists, by its path from here. */
-function readFirst<T>(...paths: readonly string[]): T | undefined {
-  for (const path of paths) {
-    try {
-      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as T
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
+/** The content of a JSON file, by its path from here; undefined if it does not exist. */
+function readJson<T>(path: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as T
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return undefined
   }
-  return undefined
 }

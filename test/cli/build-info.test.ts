@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '../..')
 const isClone = spawnSync('git', ['rev-parse', '--git-dir'], { cwd: root }).status === 0
 
 it('a build says its version and its time, and from a clone its revision', async () => {
-  const script = `const { version } = await import(${JSON.stringify(join(root, 'dist/src/foundation/version.js'))})
+  const script = `const { version } = await import(${JSON.stringify(join(root, 'dist/cli/version.js'))})
     console.log(JSON.stringify(version))`
 
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], process.env)
