@@ -56,7 +56,7 @@ export interface AppOptions {
   readonly operations?: readonly AnyOperation[]
   /** The load monitor; without it no load is shed. */
   readonly load?: Load
-  /** Counts the requests, and is served where a listener carries metrics. */
+  /** Counts the requests, and is served by listeners that carry metrics. */
   readonly metrics?: Metrics | undefined
   /** Serves the files of the console, if the settings name their directory. */
   readonly hasConsole?: boolean

@@ -1,4 +1,4 @@
-// Names what records refer to by id, for people: the API has ids alone where its records are as old clients know them.
+// Names what records refer to by id, for people: the API has ids alone if its records are in the form that old clients know.
 import type { ApiDescription, ResourceDescription } from '../../src/client/api-description.ts'
 import type { Client } from '../client/client.ts'
 import { RequestError } from '../foundation/request-error.ts'

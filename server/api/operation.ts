@@ -77,11 +77,11 @@ export type Returns =
   | {
       readonly kind: 'record' | 'list' | 'created'
       readonly resource: string
-      /** The members that are shown besides those of every record, where not all are. */
+      /** The members that are shown besides those of every record, if not all are. */
       readonly only?: readonly string[]
       /** Members that not every record has, and that are always shown here. */
       readonly always?: readonly string[]
-      /** Of a list: the member of `data` that holds it, where it is not `data` itself. */
+      /** Of a list: the member of `data` that holds it, if it is not `data` itself. */
       readonly under?: string
       /** The record was made just now: the status is 201. */
       readonly isNew?: true
@@ -105,7 +105,7 @@ export interface Operation<B = unknown> {
   readonly method: HttpMethod
   /** Relative to the API's base path, parameters as `:id`. */
   readonly path: string
-  /** Paths at the root of the server where it is found too. */
+  /** Paths at the root of the server at which it is found too. */
   readonly atRoot?: readonly string[]
   /** The API that a listener must carry for paths at the root; without it, every listener has them. */
   readonly listenerApi?: ListenerApi
@@ -161,7 +161,7 @@ export function isConfidential({ returns }: AnyOperation): boolean {
   return 'resource' in returns && getResource(returns.resource).isConfidential
 }
 
-/** A JSON array of such objects, at most `maxItems`. A body that is not sent is an empty one, where it is not required. */
+/** A JSON array of such objects, at most `maxItems`. A body that is not sent is an empty one, if it is not required. */
 export function readListBody<B>(
   fields: Fields,
   { maxItems, isRequired = true }: { maxItems: number; isRequired?: boolean },

@@ -15,7 +15,7 @@ export async function respondWithDocument(
   body: Buffer,
   acceptEncoding: string | undefined,
 ): Promise<Response> {
-  // The origin counts as well where other origins are allowed.
+  // The origin counts as well if other origins are allowed.
   const headers = { vary: 'Accept, Accept-Encoding, Origin' }
   if (!acceptsGzip(acceptEncoding)) return document(contentType, body, headers)
   let compressed = compressedDocuments.get(body)

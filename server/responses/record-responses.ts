@@ -27,7 +27,7 @@ import { getListSource } from './list-source.ts'
 import { respondWithListing } from './lists.ts'
 import { respondWithRowList } from './row-lists.ts'
 
-/** How an operation shows records to its caller, where that differs from what the resource says. */
+/** How an operation shows records to its caller, if that differs from what the resource says. */
 export interface ShowOptions {
   presentation?(call: Call, isList: boolean): Awaitable<Presentation>
 }

@@ -12,7 +12,7 @@ export interface ServiceConfig {
 }
 
 /**
- * Gives an identity these configs; one that it has for the same service and of the same type makes way.
+ * Gives an identity these configs; one that it has for the same service and of the same type is replaced.
  * @throws NOT_FOUND for an identity, service or config that does not exist; then nothing is changed
  */
 export async function addOverrides(
@@ -39,8 +39,8 @@ export async function addOverrides(
 }
 
 /**
- * Takes from an identity what it has for these services of the types of these configs, whichever config of the type that
- * is; what it does not have is skipped. @throws NOT_FOUND for an identity or config that does not exist
+ * Removes the configs that an identity has for these services, of the types of these configs, whichever config of a type it
+ * has; absent ones are skipped. @throws NOT_FOUND for an identity or config that does not exist
  */
 export async function removeOverrides(
   entities: EntityStore,

@@ -24,7 +24,7 @@ export interface RouterLoad {
 export interface Traffic {
   /** The cost that the present load adds to a terminator: 0 to 65535. */
   getDynamicCost(terminatorId: string): number
-  /** Ids of the routers that the first circuit of a session passes, in order; none where it has no circuit. */
+  /** Ids of the routers that the first circuit of a session passes, in order; none if it has no circuit. */
   listRoutePath(sessionId: string): readonly string[]
 }
 

@@ -177,7 +177,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   }
 }
 
-/** Keeps which services are hosted and what is said about hosting them the same. */
+/** Keeps the hosted services in agreement with the costs and precedences of hosting them. */
 function completeHosting(next: Identity, previous: Identity | undefined): void {
   const isHostingSame =
     next.serviceHostingCosts === previous?.serviceHostingCosts &&
@@ -186,7 +186,7 @@ function completeHosting(next: Identity, previous: Identity | undefined): void {
     const named = [...Object.keys(next.serviceHostingCosts), ...Object.keys(next.serviceHostingPrecedences)]
     next.hostedServices = toSortedSet(named)
   } else if (next.hostedServices !== previous?.hostedServices) {
-    // A service is being deleted: what was said about hosting it goes along.
+    // A service is being deleted, and with it the cost and the precedence of hosting it.
     next.serviceHostingCosts = pickKeys(next.hostedServices, next.serviceHostingCosts)
     next.serviceHostingPrecedences = pickKeys(next.hostedServices, next.serviceHostingPrecedences)
   }

@@ -385,7 +385,7 @@ function assertAdvertised(config: Config): void {
   }
 }
 
-/** The file that a new data directory gets: every setting with its explanation, set where it differs from the default. */
+/** The file that a new data directory gets: every setting with its explanation, set if it differs from the default. */
 export function renderConfigFile(values: Overrides = {}): string {
   const lines = [
     '# Settings of this controller. What is commented out has the value shown: to change it, uncomment it, and leave it where it is.',

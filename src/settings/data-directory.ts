@@ -47,11 +47,11 @@ export function getDataPaths(directory: string) {
 /** Below a data directory: the verified content of a backup, which replaces that of the directory; see `completeRestore`. */
 const STAGED_RESTORE = 'restored'
 const RESTORE_FILE = 'restore.json'
-/** Below a data directory: where a backup is unpacked and verified. */
+/** Below a data directory: the folder in which a backup is unpacked and verified. */
 export const UNPACKED_BACKUP = 'restored.unfinished'
 /** The beginning of the name of the folder, below a data directory, that holds what a restore replaced. */
 const REPLACED_PREFIX = 'before-restore-'
-/** Below a data directory: where the controller puts its own backups by default. */
+/** Below a data directory: the default folder of the controller's own backups. */
 export const BACKUPS_FOLDER = 'backups'
 
 /** The beginning of the names of folders, below a data directory, in which a process makes a backup: its process id and a random end follow. */

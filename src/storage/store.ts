@@ -112,7 +112,7 @@ export class NonQueryAwaitError extends Error {
   }
 }
 
-/** A handle was used outside the body it was made for, or to write where only reading is allowed. */
+/** A handle was used outside the body it was made for, or to write although only reading is allowed. */
 export class StoreMisuseError extends Error {
   constructor(message: string) {
     super(message)

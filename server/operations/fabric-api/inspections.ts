@@ -85,7 +85,7 @@ async function inspect({ controller, context, body }: Call<InspectionRequest>): 
   return { success: failures.length === 0, errors: failures, values }
 }
 
-/** Whether the expression of a client matches the id; what is wrong with it goes to `failures`, where tools print it. */
+/** Whether the expression of a client matches the id; an error in it goes to `failures`, which tools print. */
 function isMatch(source: string, appId: string, failures: string[]): boolean {
   try {
     return new LinearPattern(source).test(appId)

@@ -25,7 +25,7 @@ type LinkOutcome = 'passed' | 'failed' | 'unknown'
 /** A policy that makes a link, and the roles by which it does. */
 export interface DecidingPolicy extends NamedRecord {
   readonly subjectRoles: readonly string[]
-  /** Absent where the policy leads to many records; they stand beside it. */
+  /** Absent if the policy leads to many records; these are listed next to it. */
   readonly objectRoles?: readonly string[]
   /** Names of the edge routers it leads to. */
   readonly edgeRouters?: readonly string[]
@@ -34,7 +34,7 @@ export interface DecidingPolicy extends NamedRecord {
 /** A policy that comes close to making a link, and the attributes that are missing for it. */
 export interface NearestMiss {
   readonly policy: NamedRecord
-  /** By the record that lacks them: its name and the attributes; `null` where the policy would have to name it. */
+  /** By the record that lacks them: its name and the attributes; `null` if the policy would have to name it. */
   readonly lacking: readonly { readonly record: string; readonly attributes: readonly string[] | null }[]
 }
 
@@ -110,7 +110,7 @@ export interface Advice {
   readonly identity: NamedRecord
   readonly service: NamedRecord
   readonly type: 'Dial' | 'Bind'
-  /** `denied` as soon as one link failed; `unknown` where none did, and not all passed. */
+  /** `denied` as soon as one link failed; `unknown` if none did, and not all passed. */
   readonly verdict: 'allowed' | 'denied' | 'unknown'
   readonly links: readonly AdviceLink[]
 }

@@ -22,7 +22,7 @@ export function compileAuditMask({ fields, variants }: AnyResource): AuditMask {
   }
 }
 
-/** Undefined where none of the fields is secret. */
+/** Undefined if none of the fields is secret. */
 function compileFieldsMask(fields: Fields): AuditMask | undefined {
   const secrets: string[] = []
   const inner = new Map<string, AuditMask>()

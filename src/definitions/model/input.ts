@@ -15,7 +15,7 @@ import { getCompiledResource } from './index.ts'
 
 /**
  * Reads a body that creates, replaces or patches a record; the result is keyed by field.
- * @param storedType the variant of the record that is changed, where the resource has variants
+ * @param storedType the variant of the record that is changed, if the resource has variants
  * @throws COULD_NOT_PARSE_BODY, COULD_NOT_VALIDATE
  */
 export function readInput(

@@ -1,4 +1,4 @@
-// The `_links` of records: where a record and what belongs to it is found, relative to the API's base path.
+// The `_links` of records: the paths of a record and of what belongs to it, relative to the API's base path.
 import type { AnyResource, RecordLink } from '../resources/define.ts'
 
 /** The part of a record that its links depend on: its id, and the fields that name other records. */

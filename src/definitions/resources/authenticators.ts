@@ -44,7 +44,7 @@ export const authenticators = defineResource({
     // The form in which usernames are compared.
     foldedUsername: f.text({ access: 'internal', nullable: true, unique: true, input: 'username' }),
     passwordHash: f.text({ access: 'internal', nullable: true, secret: true }),
-    // Wrong passwords since the last right one; kept where the auth policy has a limit.
+    // Wrong passwords since the last right one; counted if the auth policy has a limit.
     failedAttempts: f.int({ ...COUNT, access: 'internal' }),
     certPem: f.text({
       access: 'create',

@@ -3,7 +3,7 @@ import { f } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
-/** By API: where it is found. */
+/** By API: its address. */
 export type ApiAddresses = Readonly<Record<string, readonly { readonly url: string; readonly version: string }[]>>
 
 const apiAddresses = typed<ApiAddresses>({

@@ -48,7 +48,7 @@ export type RecordLink =
 export type Relation = {
   /** The resource whose records are listed, by its plural name. */
   readonly resource: string
-  /** The operation's id where it is not `list` with the names of both. */
+  /** The operation's id if it is not `list` with the names of both. */
   readonly operationId?: string
 } & (
   | {

@@ -1,4 +1,4 @@
-// The registry: every resource there is. What loops over resources loops over this.
+// The registry: all resources, for everything that loops over them.
 import { apiSessions } from './api-sessions.ts'
 import { authPolicies } from './auth-policies.ts'
 import { authenticators } from './authenticators.ts'

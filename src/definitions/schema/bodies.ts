@@ -29,7 +29,7 @@ export interface BodyTolerance {
   readonly memberCase: 'exact' | 'any'
   /** Whether null in a member that is not nullable is refused with 400, or counts as absent. */
   readonly undeclaredNulls: 'refuse' | 'ignore'
-  /** Whether empty text where one of several values is expected is refused with 400, or stands for the default. */
+  /** Whether empty text in place of one of several values is refused with 400, or stands for the default. */
   readonly blankChoices: 'refuse' | 'default'
 }
 
@@ -217,7 +217,7 @@ function pickDeclaredMembers(
   return bodyMembers
 }
 
-/** Returns the value that a member stands for, where that is not itself; undefined if the member counts as absent. */
+/** Returns the value that a member stands for, if that is not the member itself; undefined if it counts as absent. */
 function toAcceptedValue(
   { kind, options }: AnyField,
   member: string,

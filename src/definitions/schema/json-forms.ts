@@ -24,14 +24,14 @@ export function toForm(text: string, form: JsonForm): string {
   return text.includes(BEGIN) ? text.replace(MARKED, form === 'documented' ? '$1' : '$2') : text
 }
 
-/** A place, in the bytes of the documented form, where the compatible form has other text. */
+/** A place, in the bytes of the documented form, at which the compatible form has other text. */
 export interface FormDifference {
   readonly begin: number
   readonly end: number
   readonly compatible: string
 }
 
-/** The documented form of marked text as UTF-8, and where the compatible form differs, in order. */
+/** The documented form of marked text as UTF-8, and the places at which the compatible form differs, in order. */
 export function encodeForms(text: string): { readonly bytes: Buffer; readonly differences: readonly FormDifference[] } {
   if (!text.includes(BEGIN)) return { bytes: Buffer.from(text), differences: NONE }
   const differences: FormDifference[] = []

@@ -162,7 +162,7 @@ function findRecipient(caller: Caller, { resource, operation, id, before, after 
     }
     case routers.plural:
     case edgeRouters.plural:
-      // A router that renews its certificates over its connection, where the controller itself writes, receives no bundle.
+      // A router that renews its certificates over its connection, to which the controller itself writes, receives no bundle.
       return operation === 'update' && isNewCertificate && caller.kind !== 'system' ? id : undefined
     default:
       return undefined

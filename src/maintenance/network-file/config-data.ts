@@ -64,7 +64,7 @@ function setsData(step: CreateStep | ChangeStep): boolean {
   return step.action === 'create' || 'data' in step.values
 }
 
-/** Names text as such, because a number in quotes looks like a number where a message shows the value alone. */
+/** Names text as such, because a number in quotes looks like a number in a message that shows the value alone. */
 function toDataError({ path }: CreateStep | ChangeStep, { field, reason, value, isWrongType }: Problem): unknown {
   const place = [path, 'data', ...(field ? [field] : [])].join('.')
   return isWrongType && typeof value === 'string'

@@ -4,7 +4,7 @@ import { toFileMembers } from './file-resources.ts'
 
 /**
  * @param target the resource of the record, by its plural name
- * @param place where the reference is inside the value of its member: `.2`
+ * @param place the place of the reference inside the value of its member: `.2`
  */
 export type TranslateReference = (target: string, reference: string, place?: string) => string
 

@@ -40,7 +40,7 @@ export class ControllerMembership {
     return this.#ownId
   }
 
-  /** Says in the database that this controller has joined, where it is found and what it proves itself with. */
+  /** Stores that this controller has joined, with its addresses and its certificate. */
   async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
     const values = {
       name: splitAddress(getAdvertisedAddress(this.#config)).host,

@@ -51,8 +51,8 @@ export class RouterProvisioner {
   }
 
   /**
-   * Takes away what an edge router proves itself with, and makes a new enrollment: an earlier one is worth nothing from
-   * then on. Everything else about the router stays. @throws NOT_FOUND, COULD_NOT_VALIDATE for a time that has passed
+   * Removes the certificates of an edge router, and makes a new enrollment: an earlier one is invalid from then on.
+   * Everything else about the router stays. @throws NOT_FOUND, COULD_NOT_VALIDATE for a time that has passed
    */
   async reEnroll(context: Context, id: string, requested: RequestedExpiry): Promise<void> {
     await context.write(async (tx) => {

@@ -377,7 +377,7 @@ export function newEntity<R extends AnyResource>(
   return { ...complete, id: typeof id === 'string' ? id : newId() } as Entity<R> & AnyEntity
 }
 
-/** The fields that a caller may change later, with their defaults where they were not sent. */
+/** The fields that a caller may change later, with the defaults of those that were not sent. */
 function pickReplaceable(resource: AnyResource, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const fields = Object.fromEntries(
     Object.entries(resource.fields).filter(([name, field]) => isChangeableField(name, field)),

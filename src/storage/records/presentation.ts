@@ -9,13 +9,13 @@ import type { Context } from '../transactions/context.ts'
 import { RawJson } from './raw-json.ts'
 import { type CachedRecord, type RenderParts, renderCachedRecords, renderComputedFields } from './render-records.ts'
 
-/** How an operation shows records, where that differs from what the resource says. */
+/** How an operation shows records, if that differs from what the resource says. */
 export interface Presentation {
   /** The circumstances for which the behavior of the resource computes fields, such as a viewer. */
   readonly view?: unknown
   /** JSON text of `_links` in place of the resource's. */
   links?(record: CachedRecord): string
-  /** The members to show besides those that every record has, where not all are for this caller. */
+  /** The members to show besides those that every record has, if not all are for this caller. */
   readonly only?: readonly string[]
   /** `documented` by default. */
   readonly form?: JsonForm

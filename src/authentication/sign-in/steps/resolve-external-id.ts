@@ -1,4 +1,4 @@
-// Certificate: finds the identity by the external id in the certificate, if its authority has a claim that says where.
+// Certificate: finds the identity by the external id in the certificate, if its authority has a claim that names its place.
 
 import { readExternalId } from '../../authorities/external-id-claim.ts'
 import { findByExternalId } from '../../credentials/credentials.ts'
