@@ -241,7 +241,7 @@ describe('a session ends', () => {
     expect(await guarded.openSessions()).toBe(0)
   })
 
-  it('of every API session of the identity, because they share the machine', async () => {
+  it('for every API session of the identity, because they share the machine', async () => {
     const guarded = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
     const other = await world.signInAgain(guarded.identityId)
     await guarded.report({ typeId: 'DOMAIN', domain: 'a.b' })

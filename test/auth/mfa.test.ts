@@ -236,7 +236,7 @@ describe('a code', () => {
     ['is required', {}],
     ['is not a number', { code: 123456 }],
     ['is not null', { code: null }],
-  ])('%s in a body', async (_what, body) => {
+  ])('%s in a body, or it is refused with 400', async (_what, body) => {
     const { session } = await enrolled()
 
     for (const path of ['/authenticate/mfa', '/current-identity/mfa/verify', '/current-identity/mfa/recovery-codes']) {
@@ -298,7 +298,7 @@ describe('a session of an identity without a verified enrollment', () => {
   })
 })
 
-describe('starting', () => {
+describe('starting an enrollment', () => {
   it('is refused if there is an enrollment that is verified, or was started by the same session', async () => {
     const { session } = await enrolled()
     const other = await signIn(await people.person())
@@ -329,7 +329,7 @@ describe('starting', () => {
   })
 })
 
-describe('verifying', () => {
+describe('verifying an enrollment', () => {
   it('takes no recovery code, no wrong code, and no second time', async () => {
     const session = await signIn(await people.person())
     await session.start()
@@ -429,7 +429,7 @@ describe('recovery codes', () => {
   })
 })
 
-describe('removing', () => {
+describe('removing a second factor', () => {
   it('requires a code of the app or a recovery code', async () => {
     const [one, other] = [await enrolled(), await enrolled()]
 

@@ -95,7 +95,7 @@ describe('a sign-in', () => {
     expect((await people.signIn({ ...person, password: 'wrong horse' })).status).toBe(401)
   })
 
-  it('by the old password comes to nothing where it is changed while it is compared', async () => {
+  it('by the old password is refused if it is changed while it is compared', async () => {
     const person = await people.person()
     const storedHash = await argon2.hash('another password', CHEAP)
 
@@ -104,7 +104,7 @@ describe('a sign-in', () => {
     expect(response.status).toBe(401)
   })
 
-  it('comes to nothing where its auth policy is closed to passwords while it is hashed anew', async () => {
+  it('is refused if its auth policy is closed to passwords while it is hashed anew', async () => {
     const authPolicyId = await people.policy({})
     const person = await people.person({ authPolicyId })
     await setHash(person, await argon2.hash(PASSWORD, CHEAP))

@@ -38,7 +38,7 @@ async function signedIn(isAdmin: boolean): Promise<NodeJS.ProcessEnv> {
 
 const cli = (...args: string[]) => commandLine(args, env)
 
-describe('exit codes, with one sentence and what helps', () => {
+describe('the exit code of a failure', () => {
   it.each<[what: string, args: string[], code: number, says: RegExp, helps: RegExp]>([
     [
       'a command that does not exist',
@@ -227,7 +227,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(ended.stdout).toBe('')
   })
 
-  it('4 where the session has ended, with the command that begins one', async () => {
+  it('is 4 if the session has ended, with the command that begins one', async () => {
     const ended = cleanEnvironment()
     writeProfiles(ended, { old: { url, rootPem, token: '00000000-0000-4000-8000-000000000000' } })
 
@@ -237,7 +237,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toContain('Try: controller login --profile old')
   })
 
-  it('4 if the profile has no session, without a request to the controller', async () => {
+  it('is 4 if the profile has no session, without a request to the controller', async () => {
     const signedOut = cleanEnvironment()
     writeProfiles(signedOut, { quiet: { url: 'https://127.0.0.1:9', rootPem } })
 
@@ -247,7 +247,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toMatch(/the profile quiet is not signed in/)
   })
 
-  it('7 where the identity lacks the right', async () => {
+  it('is 7 if the identity lacks the right', async () => {
     const { code, stderr } = await controller(['identity', 'list'], await signedIn(false))
 
     expect(code).toBe(7)
@@ -255,7 +255,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toMatch(/as an administrator/)
   })
 
-  it('8 where nothing listens', async () => {
+  it('is 8 if nothing listens', async () => {
     const elsewhere = cleanEnvironment()
     writeProfiles(elsewhere, { gone: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
 
@@ -265,7 +265,7 @@ describe('exit codes, with one sentence and what helps', () => {
     expect(stderr).toMatch(/https:\/\/127\.0\.0\.1:9 cannot be reached: connection refused/)
   })
 
-  it('1 if the listener is not a controller', async () => {
+  it('is 1 if the listener is not a controller', async () => {
     const plain = createServer((socket) => socket.end('hello\r\n'))
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
     const address = plain.address()
@@ -282,7 +282,7 @@ describe('exit codes, with one sentence and what helps', () => {
     )
   })
 
-  it('1 where the controller is another than before, with both fingerprints', async () => {
+  it('is 1 if the controller is another than before, with both fingerprints', async () => {
     const other = await testController()
     const { rootPem: otherRoot } = await other.listen()
     await other.close()

@@ -351,7 +351,7 @@ describe('recovery codes', () => {
   })
 })
 
-describe('removing', () => {
+describe('removing a second factor', () => {
   it('requires a code and a confirmation, and an enrollment', async () => {
     const user = await User.create()
     const { app } = await user.enroll()

@@ -79,10 +79,10 @@ describe('the audit record of a changed record', () => {
   })
 })
 
-describe('an audit record is small', () => {
+describe('an audit record stays small', () => {
   const large = { text: 'é'.repeat(400 * KIB) }
 
-  it('of a large record that is made, changed and deleted', async () => {
+  it('for a large record that is made, changed and deleted', async () => {
     const id = await makeConfig(large)
     const creation = await newest()
     await admin.change('PATCH', `/configs/${id}`, { data: { text: `${large.text}!`, other: 1 } })
@@ -105,7 +105,7 @@ describe('an audit record is small', () => {
     expect(after.name).toMatch(/^config/)
   })
 
-  it('of whatever an identity with an endless name does', async () => {
+  it('for whatever an identity with an endless name does', async () => {
     const name = 'n'.repeat(300 * KIB)
     const { token } = await world.signIn({ name, isAdmin: true })
     await world.send({
@@ -121,7 +121,7 @@ describe('an audit record is small', () => {
     expect(sizes(record)).toBeLessThan(4 * KIB)
   })
 
-  it('of a record with an endless name, whose chain stays whole', async () => {
+  it('for a record with an endless name, whose chain stays whole', async () => {
     // The cut falls into a surrogate pair.
     await admin.make('services', { name: `x${'\u{1f511}'.repeat(50 * KIB)}`, encryptionRequired: true }).catch(() => {})
 

@@ -154,8 +154,8 @@ describe.each([
   })
 })
 
-describe('what is not a jump', () => {
-  it('a year that passes', async () => {
+describe('no jump is reported', () => {
+  it('for a year that passes', async () => {
     await service('old')
     const { token } = await world.signIn()
     world.clock.advance(YEAR)
@@ -168,7 +168,7 @@ describe('what is not a jump', () => {
     expect(await audited()).not.toContain('create old')
   })
 
-  it('a year in which the controller was stopped', async () => {
+  it('for a year in which the controller was stopped', async () => {
     await service('old')
     const { token } = await world.signIn()
     world.clock.advance(YEAR)
@@ -182,7 +182,7 @@ describe('what is not a jump', () => {
     expect(await audited()).not.toContain('create old')
   })
 
-  it('a step of some minutes, but many of them are one', async () => {
+  it('for a step of some minutes, but one for many of them', async () => {
     expectFaults(/the system clock jumped/)
     const reported: number[] = []
     for (let minute = 0; minute < 11; minute++) {

@@ -549,7 +549,7 @@ describe('a circuit ends', () => {
 describe('the right to dial', () => {
   useOwnNetworks()
 
-  it('when it is lost, the routers are told, and take the circuit if it is still open ten seconds later', async () => {
+  it('ends circuits when it is lost: the routers are told, and drop the circuit if it is still open ten seconds later', async () => {
     const router = await network.router()
     const { client } = await hosted(router)
     const { circuitId } = await router.dial(client)
