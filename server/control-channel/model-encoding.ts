@@ -21,12 +21,13 @@ import {
   ServicePolicyRelatedEntityType,
   TerminatorPrecedence,
 } from './messages/edge_pb.ts'
+import { isPlain, ModelWriter } from './model-writer.ts'
 import { encodePostureCheck } from './posture-encoding.ts'
 
 type Event = MessageInitShape<typeof DataState_EventSchema>
 type EventModel = NonNullable<Event['Model']>
 
-// Shorter parts are joined, because each write of a connection calls the system.
+// A part is at least that long, because each write of a connection calls the system.
 const MIN_PART_BYTES = 128 * 1024
 
 const changeSets = new WeakMap<ModelChangeSet, Uint8Array>()
@@ -62,19 +63,21 @@ export function encodeState(state: ModelState): Promise<readonly Uint8Array[]> {
 
 async function encodeParts({ index, timeline, batches }: ModelState): Promise<readonly Uint8Array[]> {
   const parts: Uint8Array[] = []
-  let small: Uint8Array[] = []
-  let smallBytes = 0
+  const writer = new ModelWriter()
   for await (const events of batches) {
-    const part = encodeEvents(events.map(toEvent))
-    small.push(part)
-    smallBytes += part.length
-    if (smallBytes < MIN_PART_BYTES) continue
-    parts.push(Buffer.concat(small))
-    small = []
-    smallBytes = 0
+    for (const event of events) addEvent(writer, event)
+    if (writer.length >= MIN_PART_BYTES) parts.push(writer.take())
   }
   const end = create(DataStateSchema, { endIndex: BigInt(index), timelineId: timeline })
-  return [...parts, Buffer.concat([...small, toBinary(DataStateSchema, end)])]
+  writer.addEncoded(toBinary(DataStateSchema, end))
+  return [...parts, writer.take()]
+}
+
+function addEvent(writer: ModelWriter, event: ModelEvent): void {
+  if ('members' in event) writer.addMembers(event, MEMBER_TYPES[event.members])
+  else if ('entity' in event && event.entity.kind === 'identity' && isPlain(event.entity))
+    writer.addIdentity(event.entity)
+  else writer.addEncoded(encodeEvents([toEvent(event)]))
 }
 
 /** A part of a whole model with these public keys. */

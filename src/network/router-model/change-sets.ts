@@ -5,8 +5,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Kysely } from 'kysely'
 import type { Database } from '../../storage/database.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change } from '../../storage/transactions/changes.ts'
-import { isOneOf } from '../../storage/untyped.ts'
+import { isElementOf, isOneOf } from '../../storage/untyped.ts'
 import { findMembershipChanges, type MembershipParts } from './memberships.ts'
 import {
   IDENTITY_COLUMNS,
@@ -39,7 +40,7 @@ export async function toModelEvents(parts: MembershipParts, changes: readonly Ch
   if (changes.length > MAX_CHANGES) throw new TooManyChangesError()
   const net = toNetChanges(changes)
   const memberships = await findMembershipChanges(parts, changes, net)
-  const identities = await listIdentityEvents(parts.db, net)
+  const identities = await listIdentityEvents(parts, net)
   const configTypes = listEvents(net['config-types'], 'config-type', toModelConfigType)
   const configs = listEvents(net.configs, 'config', toModelConfig)
   const services = listEvents(net.services, 'service', toModelService)
@@ -79,7 +80,7 @@ function listRevocationEvents(revocations: NetChanges['revocations']): ModelEven
 }
 
 /** Identities, with the configs that they get in place of those of services, which are records of their own. */
-async function listIdentityEvents(db: Kysely<Database>, net: NetChanges): Promise<ModelEvent[]> {
+async function listIdentityEvents({ access, db }: MembershipParts, net: NetChanges): Promise<ModelEvent[]> {
   const events = listEvents(net.identities, 'identity', (record) => toModelIdentity(record, []))
   const ids = new Set<string>()
   for (const event of events) if ('entity' in event) ids.add(event.entity.id)
@@ -88,7 +89,9 @@ async function listIdentityEvents(db: Kysely<Database>, net: NetChanges): Promis
     if (override && isThere(net.identities.get(override.identityId))) ids.add(override.identityId)
   }
   if (ids.size === 0) return events
-  const overrides = await readOverrides(db, [...ids])
+  // Most networks have none.
+  const mayOverride = net['service-configs'].size > 0 || [...ids].some((id) => access.findOverrides(id).length > 0)
+  const overrides = mayOverride ? await readOverrides(db, [...ids]) : new Map<string, ModelOverride[]>()
   const records = await listIdentities(db, net, [...ids])
   return [
     ...events.filter(({ action }) => action === 'delete'),
@@ -119,17 +122,19 @@ async function listIdentities(
   return [...changed, ...rows.map(identityFromRow)]
 }
 
+const selectOverrides = prepareQuery((db, identityIds: string) =>
+  db
+    .selectFrom('service_configs')
+    .select(['identityId', 'serviceId', 'configTypeId', 'configId'])
+    .where(isElementOf(db, 'identityId', identityIds)),
+)
+
 async function readOverrides(
   db: Kysely<Database>,
   identityIds: readonly string[],
 ): Promise<Map<string, ModelOverride[]>> {
-  const rows = await db
-    .selectFrom('service_configs')
-    .select(['identityId', 'serviceId', 'configTypeId', 'configId'])
-    .where(isOneOf(db, 'identityId', identityIds))
-    .execute()
   const byIdentity = new Map<string, ModelOverride[]>()
-  for (const { identityId, ...override } of rows)
+  for (const { identityId, ...override } of await selectOverrides(db, JSON.stringify(identityIds)))
     byIdentity.set(identityId, [...(byIdentity.get(identityId) ?? []), override])
   return byIdentity
 }

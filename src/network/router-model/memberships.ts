@@ -25,7 +25,7 @@ type Identity = RecordOf<'identities'>
 
 export interface MembershipParts {
   /** Its index does not know the changes yet. */
-  readonly access: Pick<Access, 'index' | 'withHypothetical'>
+  readonly access: Pick<Access, 'findOverrides' | 'index' | 'withHypothetical'>
   /** The database as it is after the changes. */
   readonly db: Kysely<Database>
 }
@@ -46,7 +46,9 @@ export async function findMembershipChanges(
   if (policies.size + services.length + checks.length + identities.size === 0) return []
   const read = (side: 'before' | 'after') => (index: PolicyReader) => readMembers(index, touched, side)
   const before = read('before')(access.index)
-  const after = access.withHypothetical(changes, read('after'))
+  // Identities are not in the index: most changes are theirs, and leave it as it is.
+  const isOfIndex = policies.size + services.length + checks.length > 0
+  const after = isOfIndex ? access.withHypothetical(changes, read('after')) : read('after')(access.index)
   for (const [id, change] of policies) {
     if (change.after) await addSubjects(db, { id, change, before, after, known: identities })
   }

@@ -3,15 +3,15 @@
 // A router that knows the model at an index continues with the sets after it, also after a restart of the controller. The log is bounded:
 // a router that is behind its begin receives everything, as all do after a commit that changed more than a set may hold.
 import type { Kysely, Transaction } from 'kysely'
-import type { Access } from '../../access/access.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Database } from '../../storage/database.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { CommitRecorder } from '../../storage/store.ts'
 import type { Change, Commit } from '../../storage/transactions/changes.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import { TooManyChangesError, toModelEvents } from './change-sets.ts'
-import { TooManyMembersError } from './memberships.ts'
+import { type MembershipParts, TooManyMembersError } from './memberships.ts'
 import type { ModelChangeSet, ModelEvent } from './model-events.ts'
 import { isOfModel } from './net-changes.ts'
 
@@ -42,7 +42,7 @@ const MAX_RECENT = 100
 const MAX_RECENT_BYTES = 4 * 1024 * 1024
 
 interface ModelLogParts {
-  readonly access: Pick<Access, 'index' | 'withHypothetical'>
+  readonly access: MembershipParts['access']
   readonly clock: Clock
   readonly log: Log
   readonly db: Kysely<Database>
@@ -57,6 +57,11 @@ type Row = Pick<Commit, 'position' | 'at'> & { readonly previous: number; readon
 interface Entry extends Row {
   readonly set: ModelChangeSet | undefined
 }
+
+const insertRow = prepareQuery(
+  (db, position: number, previous: number, at: number, size: number, events: string | null) =>
+    db.insertInto('model_changes').values({ position, previous, at, size, events }),
+)
 
 export class ModelLog implements CommitRecorder {
   readonly #parts: ModelLogParts
@@ -167,8 +172,7 @@ export class ModelLog implements CommitRecorder {
     const previous = this.#head
     const isSet = events !== undefined && text.length <= this.#limits.setBytes
     const size = isSet ? text.length : 0
-    const values = { position, previous, at, size, events: isSet ? text : null }
-    await db.insertInto('model_changes').values(values).execute()
+    await insertRow(db, position, previous, at, size, isSet ? text : null)
     const set = isSet ? { index: position, previousIndex: previous, events } : undefined
     const added = { position, previous, at, size, set }
     this.#pending = { added, removed: await this.#remove(db, added, set ? this.#base : position) }

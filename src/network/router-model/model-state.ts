@@ -1,12 +1,15 @@
 // The whole data model of routers, as it is after one commit: read in steps from one snapshot of the database, which other work may
 // outrun meanwhile.
-import { PolicyIndex } from '../../policy/policy-index.ts'
+import { PolicyIndex, type PolicyType } from '../../policy/policy-index.ts'
 import { compilePostureCheck } from '../../policy/posture/posture-checks.ts'
+import type { Semantic } from '../../policy/role-selector.ts'
 import { sqlText } from '../../storage/lists/sql-text.ts'
 import { compileSql } from '../../storage/sql-dialect.ts'
 import type { Store } from '../../storage/store.ts'
 import type { TokenRevocation } from '../../storage/transactions/changes.ts'
 import {
+  IDENTITY_COLUMNS,
+  type IdentityRecord,
   type IdentityRow,
   identityFromRow,
   type ModelOverride,
@@ -28,75 +31,54 @@ export interface ModelState {
   readonly batches: AsyncIterable<readonly ModelEvent[]>
 }
 
+/** A row of any kind. It has few columns, because each of them costs for each of many identities. */
 interface StateRow {
-  readonly kind: (typeof KINDS)[number]
+  /** The place of the kind in `SELECTS`. */
+  readonly kind: number
   readonly a: string
   readonly b: string
   readonly c: string
   readonly d: string
-  readonly e: string
-  readonly f: string
-  readonly g: string
-  readonly h: string
-  readonly i: string
-  readonly j: string
 }
 
-type Column = Exclude<keyof StateRow, 'kind'>
+const IDENTITY_VALUES = IDENTITY_COLUMNS.slice(2)
+  .map((column) => `"${column}"`)
+  .join(', ')
 
-const KINDS = [
-  'position',
-  'config-type',
-  'config',
-  'service',
-  'posture-check',
-  'policy',
-  'override',
-  'identity',
-  'revocation',
-] as const
-const COLUMNS: readonly Column[] = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']
+/** The condition that an identity has no more than its name: most have not. */
+const IS_PLAIN = `"defaultHostingCost" = 0 and "defaultHostingPrecedence" = 'default' and "serviceHostingCosts" = '{}'
+  and "serviceHostingPrecedences" = '{}' and "appData" = '{}' and "disabledAt" is null`
 
 /** The rows of every table, in the order in which they are needed: one statement reads one snapshot. */
-const SELECTS: readonly (readonly [kind: StateRow['kind'], columns: readonly string[], from: string])[] = [
-  ['position', ['(select max(position) from model_changes)', 'timeline'], 'commit_position'],
-  ['config-type', ['id', 'name'], 'config_types'],
-  ['config', ['id', 'name', '"configTypeId"', 'data'], 'configs'],
-  ['service', ['id', 'name', '"encryptionRequired"', 'configs', '"roleAttributes"'], 'services'],
-  ['posture-check', ['id', 'name', '"typeId"', 'details', '"roleAttributes"'], 'posture_checks'],
+const SELECTS = [
+  // The first one names the columns.
+  [
+    'position',
+    '(select max(position) from model_changes) as a, timeline as b, null as c, null as d from commit_position',
+  ],
+  ['config-type', 'id, name, null, null from config_types'],
+  ['config', 'id, name, "configTypeId", data from configs'],
+  ['service', 'id, name, "roleAttributes", json_array("encryptionRequired", configs) from services'],
+  ['posture-check', 'id, name, "roleAttributes", json_array("typeId", details) from posture_checks'],
   [
     'policy',
-    ['id', 'name', 'type', 'semantic', '"identityRoles"', '"serviceRoles"', '"postureCheckRoles"'],
-    'service_policies',
+    'id, name, type, json_array(semantic, "identityRoles", "serviceRoles", "postureCheckRoles") from service_policies',
   ],
-  ['override', ['"identityId"', '"serviceId"', '"configTypeId"', '"configId"'], 'service_configs'],
+  ['override', '"identityId", "serviceId", "configTypeId", "configId" from service_configs'],
   [
     'identity',
-    [
-      'id',
-      'name',
-      '"defaultHostingCost"',
-      '"defaultHostingPrecedence"',
-      '"serviceHostingCosts"',
-      '"serviceHostingPrecedences"',
-      '"appData"',
-      '"disabledAt"',
-      '"disabledUntil"',
-      '"roleAttributes"',
-    ],
-    'identities',
+    `id, name, "roleAttributes", case when ${IS_PLAIN} then null else json_array(${IDENTITY_VALUES}) end from identities`,
   ],
-  ['revocation', ['id', 'type', '"issuedBefore"', '"expiresAt"'], 'revocations'],
-]
+  ['revocation', 'id, type, "issuedBefore", "expiresAt" from revocations'],
+] as const
 
-const STATEMENT = SELECTS.map(([kind, columns, from]) => {
-  const selected = COLUMNS.map((name, at) => `${columns[at] ?? 'null'} as ${name}`)
-  return `select '${kind}' as kind, ${selected.join(', ')} from ${from}`
-}).join(' union all ')
+const STATEMENT = SELECTS.map(([, select], kind) => `select ${kind} as kind, ${select}`).join(' union all ')
 
 // How much is read in one turn of the event loop, and how many members of a policy one event names.
 const ROWS_PER_STEP = 200
 const MEMBERS_PER_EVENT = 1_000
+
+const MAX_PARSED_ATTRIBUTES = 10_000
 
 const READER = { id: 'data model of routers', isAdministrator: true }
 
@@ -144,49 +126,51 @@ class ModelReader {
   readonly #policies: ModelEntity[] = []
   readonly #identitiesByPolicy = new Map<string, string[]>()
   readonly #overrides = new Map<string, ModelOverride[]>()
+  readonly #attributesByText = new Map<string, readonly string[]>()
 
   /** The entity of a row, unless it comes later. */
-  read(row: StateRow): ModelEntity | undefined {
-    const { a: id, b: name, c, d, e } = row
-    switch (row.kind) {
+  read({ kind, a: id, b: name, c, d }: StateRow): ModelEntity | undefined {
+    switch (SELECTS[kind]?.[0]) {
       case 'config-type':
         return toModelConfigType({ id, name })
       case 'config':
         return toModelConfig({ id, name, configTypeId: c, data: JSON.parse(d) })
-      case 'service':
-        this.#index.setService({ id, attributes: parseList(e) })
-        return toModelService({ id, name, encryptionRequired: Number(c) === 1, configs: parseList(d) })
+      case 'service': {
+        const [encryptionRequired, configs] = JSON.parse(d) as [number, string]
+        this.#index.setService({ id, attributes: parseList(c) })
+        return toModelService({ id, name, encryptionRequired: encryptionRequired === 1, configs: parseList(configs) })
+      }
       case 'posture-check': {
-        const details = JSON.parse(d)
-        this.#index.setPostureCheck({ id, attributes: parseList(e) }, compilePostureCheck({ id, typeId: c, details }))
-        return toModelPostureCheck({ id, name, typeId: c, details })
+        const [typeId, text] = JSON.parse(d) as [string, string]
+        const details = JSON.parse(text)
+        this.#index.setPostureCheck({ id, attributes: parseList(c) }, compilePostureCheck({ id, typeId, details }))
+        return toModelPostureCheck({ id, name, typeId, details })
       }
       case 'policy':
-        this.#addPolicy(row)
+        this.#addPolicy(id, name, c as PolicyType, JSON.parse(d))
         return undefined
       case 'override':
         this.#addOverride(id, { serviceId: name, configTypeId: c, configId: d })
         return undefined
       case 'identity':
-        return this.#readIdentity(row)
-      case 'revocation':
-        return {
-          kind: 'revocation',
-          id,
-          type: name as TokenRevocation['type'],
-          issuedBefore: Number(c),
-          expiresAt: Number(d),
-        }
+        return this.#readIdentity(id, name, c, d)
+      case 'revocation': {
+        const type = name as TokenRevocation['type']
+        return { kind: 'revocation', id, type, issuedBefore: Number(c), expiresAt: Number(d) }
+      }
       default:
         return undefined
     }
   }
 
-  #addPolicy({ a: id, b: name, c, d, e, f, g }: StateRow): void {
-    const type = c as 'Dial' | 'Bind'
-    const semantic = d as 'AllOf' | 'AnyOf'
-    const roles = { identityRoles: parseList(e), serviceRoles: parseList(f), postureCheckRoles: parseList(g) }
-    this.#index.setServicePolicy({ id, name, type, semantic, ...roles })
+  #addPolicy(
+    id: string,
+    name: string,
+    type: PolicyType,
+    [semantic, ...roles]: [Semantic, string, string, string],
+  ): void {
+    const [identityRoles, serviceRoles, postureCheckRoles] = roles.map(parseList) as [string[], string[], string[]]
+    this.#index.setServicePolicy({ id, name, type, semantic, identityRoles, serviceRoles, postureCheckRoles })
     this.#policies.push(toModelPolicy({ id, name, type }))
   }
 
@@ -196,25 +180,24 @@ class ModelReader {
     else this.#overrides.set(identityId, [override])
   }
 
-  #readIdentity(row: StateRow): ModelEntity {
-    const { a: id, b: name, c, d, e, f, g, h, i, j } = row
-    for (const { id: policyId } of this.#index.findServicePolicies({ id, attributes: parseList(j) })) {
-      const ids = this.#identitiesByPolicy.get(policyId)
+  #readIdentity(id: string, name: string, attributes: string, values: string | null): ModelEntity {
+    for (const policy of this.#index.findServicePolicies({ id, attributes: this.#parseAttributes(attributes) })) {
+      const ids = this.#identitiesByPolicy.get(policy.id)
       if (ids) ids.push(id)
-      else this.#identitiesByPolicy.set(policyId, [id])
+      else this.#identitiesByPolicy.set(policy.id, [id])
     }
-    const identity = {
-      id,
-      name,
-      defaultHostingCost: Number(c),
-      defaultHostingPrecedence: d,
-      serviceHostingCosts: e,
-      serviceHostingPrecedences: f,
-      appData: g,
-      disabledAt: toTime(h),
-      disabledUntil: toTime(i),
+    const record = values === null ? { ...PLAIN_IDENTITY, id, name } : toIdentityRecord(id, name, JSON.parse(values))
+    return toModelIdentity(record, this.#overrides.get(id) ?? NO_OVERRIDES)
+  }
+
+  /** Many identities have the same attributes. */
+  #parseAttributes(text: string): readonly string[] {
+    let attributes = this.#attributesByText.get(text)
+    if (!attributes) {
+      attributes = parseList(text)
+      if (this.#attributesByText.size < MAX_PARSED_ATTRIBUTES) this.#attributesByText.set(text, attributes)
     }
-    return toModelIdentity(identityFromRow(identity as IdentityRow), this.#overrides.get(id) ?? [])
+    return attributes
   }
 
   /** Each policy with its members. */
@@ -245,6 +228,21 @@ function parseList(text: string): string[] {
   return text === '[]' ? [] : (JSON.parse(text) as string[])
 }
 
-function toTime(value: unknown): number | null {
-  return value === null ? null : Number(value)
+const NO_OVERRIDES: readonly ModelOverride[] = []
+
+/** The values that an identity has in the other columns if it is plain. */
+const PLAIN_IDENTITY = {
+  defaultHostingCost: 0,
+  defaultHostingPrecedence: 'default',
+  serviceHostingCosts: {},
+  serviceHostingPrecedences: {},
+  appData: {},
+  disabledAt: null,
+  disabledUntil: null,
+} as const
+
+/** @param values in the order of the columns */
+function toIdentityRecord(id: string, name: string, values: readonly unknown[]): IdentityRecord {
+  const row = Object.fromEntries(IDENTITY_COLUMNS.map((column, at) => [column, [id, name, ...values][at]]))
+  return identityFromRow(row as unknown as IdentityRow)
 }
