@@ -17,9 +17,11 @@ import { externalJwtSignerTest } from './administration/external-jwt-signer-test
 import { logLevel } from './administration/log-level.ts'
 import { pkiRotate } from './administration/pki-rotate.ts'
 import { policyAdvise } from './administration/policy-advise.ts'
+import { policyGraph } from './administration/policy-graph.ts'
 import { policyImpact } from './administration/policy-impact.ts'
 import { policyTest } from './administration/policy-test.ts'
 import { identityPosture, postureCheckTest } from './administration/posture.ts'
+import { routerMap } from './administration/router-map.ts'
 import { VersionCommand } from './administration/version.ts'
 import { apiRequest } from './api/api-request.ts'
 import { makeOperationCommands } from './api/operation-commands.ts'
@@ -61,8 +63,10 @@ const HAND_WRITTEN = {
   'ca:verify': caVerify,
   'external-jwt-signer:test': externalJwtSignerTest,
   'policy:advise': policyAdvise,
+  'policy:graph': policyGraph,
   'policy:impact': policyImpact,
   'policy:test': policyTest,
+  'router:map': routerMap,
   'identity:posture': identityPosture,
   'posture-check:test': postureCheckTest,
   doctor,

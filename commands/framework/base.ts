@@ -4,7 +4,14 @@ import { reportFailure } from '../failures/failures.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { toTypedCommand } from '../foundation/naming.ts'
 import { colorMarks, hasColors } from '../terminal/colors.ts'
-import { type CommandResult, type Format, formats, printResult, type Selection } from '../terminal/formats.ts'
+import {
+  type CommandResult,
+  type Format,
+  formats,
+  pictureFormats,
+  printResult,
+  type Selection,
+} from '../terminal/formats.ts'
 import { confirm } from '../terminal/prompts.ts'
 import { openStdout } from '../terminal/stdout.ts'
 import { escapeLines } from '../terminal/text.ts'
@@ -13,6 +20,14 @@ const outputFlag = Flags.option({
   char: 'o',
   options: formats,
   description: 'Output format. Default: table.',
+  helpGroup: 'GLOBAL',
+})({})
+
+/** The formats of a command that draws. */
+export const pictureOutputFlag = Flags.option({
+  char: 'o',
+  options: pictureFormats,
+  description: 'Output format. Default: text.',
   helpGroup: 'GLOBAL',
 })({})
 

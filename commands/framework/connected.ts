@@ -5,7 +5,7 @@ import { type ConnectionFlags, connect, connectionFlags, readSecondJwt } from '.
 import { explainOwedFactor } from '../client/second-factors.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import type { CommandResult, Format } from '../terminal/formats.ts'
-import { PrintingCommand, printingFlags } from './base.ts'
+import { PrintingCommand, pictureOutputFlag, printingFlags } from './base.ts'
 
 export type CommandClass = Command.Class
 
@@ -40,6 +40,8 @@ export interface CommandDescription {
   readonly isPublic?: boolean
   /** The prefix of its paths. Default: the management API. */
   readonly base?: BasePath
+  /** Whether its result is a picture. */
+  readonly isPicture?: boolean
   /** Whether it leaves files of a data directory as they are that other accounts have rights to. */
   readonly leavesAccess?: boolean
   /** Settles with the exit code, if that is not 0. */
@@ -60,6 +62,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     isPublic = false,
     base,
     leavesAccess = false,
+    isPicture = false,
   } = description
   const duplicate = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
   if (duplicate !== undefined)
@@ -70,7 +73,11 @@ export function defineConnectedCommand(description: CommandDescription): Command
     static override aliases = aliases
     static override args = args
     static override flags = flags
-    static override baseFlags = { ...printingFlags, ...connectionFlags }
+    static override baseFlags = {
+      ...printingFlags,
+      ...(isPicture ? { output: pictureOutputFlag } : {}),
+      ...connectionFlags,
+    }
     /** Read before the parser, see `typed-words.ts`. */
     static optionalValues = optionalValues
     static override examples = [`<%= config.bin %> <%= command.id %> ${example}`.trim()]

@@ -3,13 +3,16 @@ import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import type { OutputRecord, Screen } from './cells.ts'
 import { colorMarks } from './colors.ts'
 import { findColumns, orderColumns } from './columns.ts'
+import { type Graph, renderGraphText } from './pictures/graph.ts'
 import { renderRecordLines } from './record-lines.ts'
 import { renderTable } from './table.ts'
 import { escapeControls, escapeJson, escapeLines } from './text.ts'
 import { toYamlText } from './yaml.ts'
 
 export const formats = ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
-export type Format = (typeof formats)[number]
+/** The formats of pictures. */
+export const pictureFormats = ['text', 'svg', 'dot', 'mermaid', 'json', 'yaml'] as const
+export type Format = (typeof formats)[number] | (typeof pictureFormats)[number]
 
 /** The result of a command. */
 export type CommandResult =
@@ -23,6 +26,8 @@ export type CommandResult =
     }
   /** A sentence for people, and the same facts for programs. */
   | { readonly kind: 'done'; readonly sentence: string; readonly facts: OutputRecord }
+  /** Nodes and arrows, which are drawn. */
+  | { readonly kind: 'picture'; readonly graph: Graph }
   /** Text that is printed unchanged in every format. */
   | { readonly kind: 'text'; readonly text: string }
   /** The same, while it arrives. */
@@ -55,23 +60,52 @@ export async function printResult(
     for await (const piece of result.pieces) await output.write(piece)
     return
   }
-  if (query !== undefined) return printSelected(result, query, format, output)
+  if (result.kind === 'picture' && query === undefined) return printPicture(result.graph, format, output)
+  const structured: StructuredResult =
+    result.kind === 'picture' ? { kind: 'record', record: { ...result.graph } } : result
+  if (query !== undefined) return printSelected(structured, query, format, output)
   switch (format) {
     case 'csv':
-      return printCsv(result, { columns, hasFormulas }, output)
+      return printCsv(structured, { columns, hasFormulas }, output)
     case 'json':
-      return result.kind === 'list' ? printJsonList(result, output) : output.write(`${toJson(toEntity(result), 2)}\n`)
+      return structured.kind === 'list'
+        ? printJsonList(structured, output)
+        : output.write(`${toJson(toEntity(structured), 2)}\n`)
     case 'jsonl':
-      return printLines(listItems(result), (item) => toJson(withoutLinks(item)), output)
+      return printLines(listItems(structured), (item) => toJson(withoutLinks(item)), output)
     case 'yaml':
-      return output.write(await toYamlText(await toStructure(result)))
+      return output.write(await toYamlText(await toStructure(structured)))
     case 'name':
-      return printLines(listItems(result), (item) => toNameLine(item, output), output)
+      return printLines(listItems(structured), (item) => toNameLine(item, output), output)
     case 'jwt':
-      return printJwts(result, output)
-    case 'table':
-    case 'wide':
-      return printTable(result, output, format === 'wide', columns)
+      return printJwts(structured, output)
+    default:
+      return printTable(structured, output, format === 'wide', columns)
+  }
+}
+
+async function printPicture(graph: Graph, format: Format, output: Output): Promise<void> {
+  switch (format) {
+    case 'json':
+      return output.write(`${toJson(graph, 2)}\n`)
+    case 'yaml':
+      return output.write(await toYamlText(graph))
+    case 'svg': {
+      const { renderSvg } = await import('./pictures/dot.ts')
+      return output.write(await renderSvg(graph))
+    }
+    case 'dot': {
+      const { renderDot } = await import('./pictures/dot.ts')
+      return output.write(renderDot(graph))
+    }
+    case 'mermaid': {
+      const { renderMermaid } = await import('./pictures/mermaid.ts')
+      return output.write(renderMermaid(graph))
+    }
+    default: {
+      const text = renderGraphText(graph)
+      return output.write(`${output.hasColor ? colorMarks(text) : text}\n`)
+    }
   }
 }
 
@@ -113,7 +147,7 @@ async function printCsv(
 }
 
 type List = Extract<CommandResult, { kind: 'list' }>
-type StructuredResult = Exclude<CommandResult, { kind: 'text' | 'pieces' }>
+type StructuredResult = Exclude<CommandResult, { kind: 'picture' | 'text' | 'pieces' }>
 
 function toEntity(result: Exclude<StructuredResult, List>): OutputRecord {
   return result.kind === 'record' ? (withoutLinks(result.record) as OutputRecord) : result.facts

@@ -48,6 +48,10 @@ describe('who may reach a service', () => {
           { id: hosts, name: 'hosts' },
         ]),
         grantedBy: expect.arrayContaining(['#staff → #inner', '@laptop → @web']),
+        grants: expect.arrayContaining([
+          { policyId: staff, type: 'Dial', roles: '#staff → #inner', evidence: 'passing', unmetCheckIds: [] },
+          { policyId: hosts, type: 'Bind', roles: '@laptop → @web', evidence: 'passing', unmetCheckIds: [] },
+        ]),
       },
       {
         id: phone.id,
@@ -56,6 +60,7 @@ describe('who may reach a service', () => {
         allowed: ['Dial'],
         policies: [{ id: staff, name: 'staff' }],
         grantedBy: ['#staff → #inner'],
+        grants: [{ policyId: staff, type: 'Dial', roles: '#staff → #inner', evidence: 'passing', unmetCheckIds: [] }],
       },
     ])
   })

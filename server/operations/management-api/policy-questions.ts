@@ -177,6 +177,8 @@ export function findNamedRoleBearer({ id, name, roleAttributes }: AnyRow): Named
 interface Grant {
   readonly policy: IndexedPolicy
   readonly evidence: Evidence
+  /** The posture checks that do not pass, or of which nothing is known. */
+  readonly unmetCheckIds: readonly string[]
   /** The entries of the role selectors that match, such as `#staff → #web`. */
   readonly roles: string
 }
@@ -193,8 +195,9 @@ function listGrants(
     const subjectRoles = readRoles(findDecidingRoles(policy.subjects, identity), identity)
     if (subjectRoles.length === 0) return []
     const objectRoles = readRoles(findDecidingRoles(policy.objects, service), service)
-    const { evidence } = evaluation.evaluatePolicy(policy)
-    return [{ policy, evidence, roles: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
+    const { evidence, findings } = evaluation.evaluatePolicy(policy)
+    const unmetCheckIds = findings.filter((finding) => finding.evidence !== 'passing').map(({ check }) => check.id)
+    return [{ policy, evidence, unmetCheckIds, roles: `${subjectRoles.join(' ')} → ${objectRoles.join(' ')}` }]
   })
 }
 
@@ -211,5 +214,12 @@ function renderGrants({ id, name }: NamedRoleBearer, grants: readonly Grant[]) {
     allowed: listTypes(grants.filter(({ evidence }) => evidence === 'passing')),
     policies: grants.map(({ policy }) => ({ id: policy.id, name: policy.name })),
     grantedBy: grants.map(({ roles }) => roles),
+    grants: grants.map(({ policy: { id: policyId, type }, roles, evidence, unmetCheckIds }) => ({
+      policyId,
+      type,
+      roles,
+      evidence,
+      unmetCheckIds,
+    })),
   }
 }

@@ -1,0 +1,96 @@
+// Pictures in the language of Graphviz, and as SVG, which Graphviz draws from it.
+import { escapeControls } from '../text.ts'
+import type { Graph, GraphEdge, GraphNode, NodeKind } from './graph.ts'
+
+const SHAPES: Readonly<Record<NodeKind, string>> = {
+  identity: 'ellipse',
+  role: 'ellipse',
+  policy: 'box',
+  service: 'box',
+  router: 'hexagon',
+}
+
+/** The picture as a program of Graphviz reads it. */
+export function renderDot(graph: Graph): string {
+  const { title, nodes, edges, isUndirected = false, omitted } = graph
+  const numbers = new Map(nodes.map(({ id }, at) => [id, `n${at}`]))
+  const arrow = isUndirected ? '--' : '->'
+  const caption = [title, ...(omitted === undefined ? [] : wrapWords(omitted))]
+  return [
+    `${isUndirected ? 'graph' : 'digraph'} {`,
+    `  graph [rankdir=${isUndirected ? 'TB' : 'LR'} label=${quote(caption)} labelloc=t fontname="Helvetica" bgcolor=transparent nodesep=0.25 pad=0.2]`,
+    '  node [fontname="Helvetica" fontsize=11 style="filled,rounded" fillcolor=white]',
+    '  edge [fontname="Helvetica" fontsize=9]',
+    ...nodes.map((node) => `  ${numbers.get(node.id)} [${toNodeAttributes(node)}]`),
+    ...edges.flatMap((edge) => {
+      const [from, to] = [numbers.get(edge.from), numbers.get(edge.to)]
+      return from === undefined || to === undefined ? [] : [`  ${from} ${arrow} ${to} [${toEdgeAttributes(edge)}]`]
+    }),
+    '}',
+    '',
+  ].join('\n')
+}
+
+function toNodeAttributes({ kind, label, isInactive = false }: GraphNode): string {
+  const style = kind === 'policy' || kind === 'service' ? 'filled,rounded' : 'filled'
+  const classes = isInactive ? `${kind} inactive` : kind
+  return `label=${quote(label)} shape=${SHAPES[kind]} class="${classes}" style="${isInactive ? `${style},dashed` : style}"`
+}
+
+function toEdgeAttributes({ label, isRefused = false }: GraphEdge): string {
+  return `label=${quote(label)}${isRefused ? ' style=dashed class="refused"' : ''}`
+}
+
+const MAX_LINE_LENGTH = 48
+
+function wrapWords(text: string): string[] {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last === undefined || last.length + word.length >= MAX_LINE_LENGTH) lines.push(word)
+    else lines[lines.length - 1] = `${last} ${word}`
+  }
+  return lines
+}
+
+/** Several lines as one string of the language. */
+function quote(lines: readonly string[]): string {
+  const escaped = lines.map((line) => {
+    const text = escapeControls(line)
+    const short = text.length > MAX_LINE_LENGTH ? `${text.slice(0, MAX_LINE_LENGTH - 1)}…` : text
+    return short.replaceAll('\\', '\\\\').replaceAll('"', '\\"')
+  })
+  return `"${escaped.join('\\n')}"`
+}
+
+/** Colors by class, so that a picture is legible on light and on dark pages. */
+const STYLE = `
+text{fill:#1d2733}
+.node path,.node polygon,.node ellipse{fill:#fff;stroke:#8593a3}
+.edge path{stroke:#8593a3}.edge polygon{stroke:#8593a3;fill:#8593a3}.edge text{fill:#55636f}
+.identity ellipse,.role ellipse{fill:#e3eefc;stroke:#3b76c4}
+.policy path{fill:#fdf3d8;stroke:#b98a1a}
+.service path{fill:#e2f4e6;stroke:#3a8a4d}
+.router polygon{fill:#eee8fb;stroke:#7454b8}
+.inactive text{fill:#8593a3}
+.refused path{stroke:#c0392b}.refused polygon{stroke:#c0392b;fill:#c0392b}.refused text{fill:#c0392b}
+@media (prefers-color-scheme:dark){
+text{fill:#e6ebf0}.edge text{fill:#aab6c2}
+.node path,.node polygon,.node ellipse{fill:#222b35}
+.identity ellipse,.role ellipse{fill:#1b3350;stroke:#6ea4e8}
+.policy path{fill:#453814;stroke:#d9ad42}
+.service path{fill:#1b3b24;stroke:#63b778}
+.router polygon{fill:#332852;stroke:#a58be0}
+.refused path{stroke:#f08a7e}.refused polygon{stroke:#f08a7e;fill:#f08a7e}.refused text{fill:#f08a7e}
+}`
+
+/** Draws the picture. The colors follow the reader's choice between light and dark. */
+export async function renderSvg(graph: Graph): Promise<string> {
+  const { Graphviz } = await import('@hpcc-js/wasm-graphviz')
+  const graphviz = await Graphviz.load()
+  const svg = graphviz.layout(renderDot(graph), 'svg', 'dot')
+  // The declaration and the comment of Graphviz stand before the element.
+  const element = svg.slice(svg.indexOf('<svg'))
+  const end = element.indexOf('>') + 1
+  return `${element.slice(0, end)}\n<style>${STYLE}</style>${element.slice(end)}`
+}
