@@ -19,7 +19,8 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
 
 function listTimers(controller: Controller): Timer[] {
-  const { aggregatedLog, auth, backups, certificates, clock, config, contexts, log, posture, store } = controller
+  const { aggregatedLog, auth, backups, certificates, clock, config, contexts, log, posture, store, tokenKeys } =
+    controller
   const { apiSessions, failedSignIns, signers, signIns } = auth
   const context = contexts.create({ kind: 'system' })
   const retention = config['audit.retention']
@@ -74,6 +75,13 @@ function listTimers(controller: Controller): Timer[] {
       everyMs: 10 * MINUTE_MS,
       doneBy: 'each',
       run: () => certificates.upkeep.runIfDue(context),
+    },
+    {
+      name: 'renewing the key of tokens',
+      everyMs: 10 * MINUTE_MS,
+      doneBy: 'one',
+      isDoneAtStart: true,
+      run: () => tokenKeys.renewDue(context),
     },
     {
       name: 'refreshing the keys of external JWT signers',

@@ -9,12 +9,14 @@ import { ServiceChanges } from './access/services/service-changes.ts'
 import { ServiceDigests } from './access/services/service-digests.ts'
 import { revokeSessions } from './access/sessions/revoke-sessions.ts'
 import { SessionIds } from './access/sessions/session-ids.ts'
+import { SessionTokens } from './access/sessions/session-tokens.ts'
 import { requireUsableAdministrator } from './authentication/administrators/administrators.ts'
 import { ApiSessionTokens } from './authentication/api-sessions/api-session-tokens.ts'
 import { requireSameRights } from './authentication/api-sessions/require-same-rights.ts'
 import { revokeApiSessions } from './authentication/api-sessions/revoke-api-sessions.ts'
 import { type Auth, createAuth } from './authentication/auth.ts'
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
+import { TokenKeys } from './authentication/tokens/token-keys.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
 import { AggregatedLog } from './foundation/aggregated-log.ts'
 import type { Clock, Instant } from './foundation/clock.ts'
@@ -49,7 +51,7 @@ import { Tunneling } from './network/tunnelers/tunneling.ts'
 import { Authority } from './pki/authority.ts'
 import { loadKey } from './pki/files.ts'
 import { FailedServiceRequests } from './policy/posture/failed-service-requests.ts'
-import type { Config } from './settings/config.ts'
+import { type Config, getAdvertisedAddress } from './settings/config.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './settings/data-directory.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './storage/audit/audit-seal.ts'
 import { Behaviors } from './storage/behavior.ts'
@@ -82,9 +84,12 @@ export interface Controller {
   readonly authority: Authority
   readonly certificates: Certificates
   readonly auth: Auth
+  /** The keys by which the controller signs tokens of its own. */
+  readonly tokenKeys: TokenKeys
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
   readonly sessionIds: SessionIds
+  readonly sessionTokens: SessionTokens
   readonly serviceChanges: ServiceChanges
   readonly posture: Posture
   readonly routers: Routers
@@ -220,7 +225,12 @@ async function assemble(
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
-  const publicKeys = new PublicKeys({ authority, clientTrust, connected })
+  const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
+  const sessionTokens = new SessionTokens({
+    ...{ apiSessions, clock, entities, keys: tokenKeys },
+    issuer: `https://${getAdvertisedAddress(config)}`,
+  })
+  const publicKeys = new PublicKeys({ authority, clientTrust, connected, tokenKeys })
   const modelLog = new ModelLog({
     ...{ access, clock, log, db: store.db },
     findRemovedKeys: (changes) => publicKeys.findRemoved(changes),
@@ -228,10 +238,13 @@ async function assemble(
   const model = new RouterModel({ clock, log, store, changes: modelLog, connected, publicKeys })
   const fabric = createFabric({
     ...{ access, apiSessions, clock, connected, db: store.db, entities, log, policies },
-    ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), startedAt, traffic },
+    ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), sessionTokens, startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
-  const rights = [access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa]
+  const rights = [
+    ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
+    ...[tokenKeys, sessionTokens],
+  ]
   const network = [connected, peers, publicKeys, model, sessionSync, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
@@ -264,7 +277,9 @@ async function assemble(
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
     }),
   }
-  registerBehaviors(behaviors, { access, auth, certificateBehavior, enrollments, membership, routers })
+  registerBehaviors(behaviors, {
+    ...{ access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens },
+  })
   const guards = createGuards({ access, auth, posture, entities, receipts })
   const contexts = new Contexts(store, clock, guards)
   const warnBeforeMs = config['certificates.warnBefore']
@@ -292,9 +307,11 @@ async function assemble(
     authority,
     certificates: { own, receipts, upkeep },
     auth,
+    tokenKeys,
     enrollments,
     access,
     sessionIds,
+    sessionTokens,
     serviceChanges,
     posture,
     routers,

@@ -1,6 +1,8 @@
-// Encodes announcements to routers, about sessions, other routers, public keys and the index of the data model. An announcement to many routers is encoded once.
+// Encodes announcements to routers, about sessions, other routers, public keys and the index of the data model. An announcement to many
+// routers is encoded once for each of the two protocols.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type {
+  EndedSession,
   LinkFault,
   PeerChange,
   PublicKey,
@@ -36,19 +38,26 @@ const SYNC_STATE = 1014
 const NO_BODY = new Uint8Array()
 const INSTANT = Buffer.from('instant')
 
-const encodings = new WeakMap<RouterAnnouncement, EncodedAnnouncement>()
+/** How the router is connected: routers of release 1 have one connection. */
+export type Protocol = 'single' | 'grouped'
+
+const encodings = {
+  single: new WeakMap<RouterAnnouncement, EncodedAnnouncement>(),
+  grouped: new WeakMap<RouterAnnouncement, EncodedAnnouncement>(),
+}
 
 /** Renders an announcement. */
-export function encodeAnnouncement(announcement: RouterAnnouncement): EncodedAnnouncement {
-  let encoded = encodings.get(announcement)
+export function encodeAnnouncement(announcement: RouterAnnouncement, protocol: Protocol): EncodedAnnouncement {
+  const ofProtocol = encodings[protocol]
+  let encoded = ofProtocol.get(announcement)
   if (!encoded) {
-    encoded = encode(announcement)
-    encodings.set(announcement, encoded)
+    encoded = encode(announcement, protocol)
+    ofProtocol.set(announcement, encoded)
   }
   return encoded
 }
 
-function encode(announcement: RouterAnnouncement): EncodedAnnouncement {
+function encode(announcement: RouterAnnouncement, protocol: Protocol): EncodedAnnouncement {
   switch (announcement.kind) {
     case 'api-sessions-added': {
       const { part } = announcement
@@ -62,11 +71,11 @@ function encode(announcement: RouterAnnouncement): EncodedAnnouncement {
       return { type: ContentType.API_SESSION_UPDATED, body: toBinary(ApiSessionUpdatedSchema, message), headers: [] }
     }
     case 'api-sessions-removed': {
-      const message = create(ApiSessionRemovedSchema, { tokens: [...announcement.tokens] })
+      const message = create(ApiSessionRemovedSchema, toEndedApiSessions(announcement.sessions, protocol))
       return { type: ContentType.API_SESSION_REMOVED, body: toBinary(ApiSessionRemovedSchema, message), headers: [] }
     }
     case 'sessions-removed': {
-      const message = create(SessionRemovedSchema, { tokens: [...announcement.tokens] })
+      const message = create(SessionRemovedSchema, toEndedSessions(announcement.sessions, protocol))
       return { type: ContentType.SESSION_REMOVED, body: toBinary(SessionRemovedSchema, message), headers: [] }
     }
     case 'peers-changed': {
@@ -80,6 +89,20 @@ function encode(announcement: RouterAnnouncement): EncodedAnnouncement {
       return { type: ContentType.CURRENT_INDEX, body: NO_BODY, headers: [[Header.RouterDataModelIndex, index]] }
     }
   }
+}
+
+/** Routers of release 2 look for the ids of all, or of none. */
+function toEndedApiSessions(sessions: readonly EndedSession[], protocol: Protocol) {
+  const ids = sessions.flatMap(({ id }) => id ?? [])
+  const hasIds = protocol === 'grouped' && ids.length === sessions.length
+  return { tokens: sessions.map(({ token }) => token), ids: hasIds ? ids : [] }
+}
+
+/** Routers of release 2 know sessions by their ids alone, and expect them in both members. */
+function toEndedSessions(sessions: readonly EndedSession[], protocol: Protocol) {
+  if (protocol === 'single') return { tokens: sessions.map(({ token }) => token) }
+  const ids = sessions.flatMap(({ id }) => id ?? [])
+  return { tokens: ids, ids }
 }
 
 /** The state must be JSON of exactly this form, and the id must not be empty: a router panics otherwise. */
@@ -96,7 +119,10 @@ function toMessage({ id, token, identityId, fingerprints }: RouterApiSession) {
 
 type KeyEvent = MessageInitShape<typeof DataState_EventSchema>
 
-const KEY_USAGES = { 'client certificates': DataState_PublicKey_Usage.ClientX509CertValidation } as const
+const KEY_USAGES = {
+  'client certificates': DataState_PublicKey_Usage.ClientX509CertValidation,
+  tokens: DataState_PublicKey_Usage.JWTValidation,
+} as const
 
 /** An event by which a router gets a public key. */
 export function toKeyEvent({ id, certificate, usage }: PublicKey): KeyEvent {

@@ -4,6 +4,7 @@ import {
   type Forward,
   isPeerDataTooLong,
   type PeerData,
+  ROUTE_FAILURE_KINDS,
   type Route,
   type RouteResult,
   type RouteTrace,
@@ -53,14 +54,6 @@ export function encodeUnroute(circuitId: string, isImmediate: boolean): Uint8Arr
 /** The headers of a route's result. */
 const ResultHeader = { ATTEMPT: 1101, SUCCESS: 1102, ERROR: 1103, ERROR_CODE: 1104 } as const
 
-const FAILURE_KINDS = [
-  'generic',
-  'invalid terminator',
-  'misconfigured terminator',
-  'dial timed out',
-  'dial refused',
-] as const
-
 // The addresses of the connection to the terminator, which are not the client's concern.
 const TERMINATOR_ADDRESSES: readonly number[] = [1110, 1111]
 
@@ -91,7 +84,7 @@ export function decodeRouteResult({ headers, body }: Message): RouteResult {
     failure: isSuccess
       ? undefined
       : {
-          kind: FAILURE_KINDS[headers.get(ResultHeader.ERROR_CODE)?.[0] ?? 0] ?? 'generic',
+          kind: ROUTE_FAILURE_KINDS[headers.get(ResultHeader.ERROR_CODE)?.[0] ?? 0] ?? 'generic',
           message: headers.get(ResultHeader.ERROR)?.toString().slice(0, MAX_ERROR_LENGTH) ?? '',
         },
     // Copied, because they wait for other routers, and the message may be long.

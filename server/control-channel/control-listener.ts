@@ -85,7 +85,7 @@ export class ControlListener {
 
   /** @throws RouterRejectedError */
   async #admit(socket: TLSSocket, reader: MessageReader, received: ReceivedHello, controllerId: string): Promise<void> {
-    const { auth, clock, routers, store } = this.#controller
+    const { auth, clock, contexts, routers, sessionTokens, store } = this.#controller
     const leaf = new SocketCertificates(socket).readOwn()
     if (!leaf) throw new RouterRejectedError('the router presented no certificate')
     if (!auth.clientTrust.isOwn(leaf, clock.now()))
@@ -97,6 +97,8 @@ export class ControlListener {
       hasDataModel: grouping !== undefined,
     }
     const admission = await routers.connected.requireAdmission(store.db, hello)
+    // Its clients need tokens that it can verify, and it the key, from its first message on.
+    if (hello.hasDataModel) await sessionTokens.beginSigning(contexts.create({ kind: 'system' }))
     if (socket.destroyed) return
     if (this.#isStopped) throw new RouterRejectedError('the controller stops')
     socket.setKeepAlive(true, KEEP_ALIVE_MS)

@@ -12,7 +12,7 @@ const CIRCUIT_ID = 1026
 const INTERNAL = 1
 
 /** The codes of the edge protocol. */
-const CODES: Readonly<Record<RequestRefusalReason, number>> = {
+export const REFUSAL_CODES: Readonly<Record<RequestRefusalReason, number>> = {
   'unknown-api-session': 2,
   'unknown-session': 3,
   'wrong-session-type': 4,
@@ -37,7 +37,7 @@ interface Refusal {
 
 /** Replies that a request is refused, and why. */
 export function sendRefusal(channel: Channel, replyTo: ReplyTarget, { reason, message, circuitId }: Refusal): void {
-  const headers: [number, Buffer][] = [[ERROR_CODE, encodeInt32(CODES[reason])]]
+  const headers: [number, Buffer][] = [[ERROR_CODE, encodeInt32(REFUSAL_CODES[reason])]]
   if (circuitId !== undefined) headers.push([CIRCUIT_ID, encodeText(circuitId)])
   channel.send(ContentType.ERROR, Buffer.from(message), { headers, replyTo })
 }

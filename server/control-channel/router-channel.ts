@@ -15,7 +15,7 @@ import { ContentType } from './content-types.ts'
 import type { DialShare, DialsInProgress } from './dials-in-progress.ts'
 import { sendRefusal } from './edge-errors.ts'
 import { MalformedBodyError, type RouterPeer } from './handlers/message-handler.ts'
-import { encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
+import { encodeTerminatorEnd, encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { encodeText, HeaderValueError } from './header-values.ts'
 import { type ConnectionGroup, encodeHelloResponse, isSameGroup } from './hello.ts'
 import type { Message } from './message.ts'
@@ -89,7 +89,7 @@ export class RouterChannel {
         onClose: (reason) => this.#end(reason),
       },
     })
-    const router = controller.routers.connected.connect(hello, isEdge, createConnection(this.#channel))
+    const router = controller.routers.connected.connect(hello, isEdge, createConnection(this.#channel, hello))
     this.#session = { controller, router, channel: this.#channel }
     this.#connection = this.#channel.add(admitted)
   }
@@ -104,6 +104,7 @@ export class RouterChannel {
       controller.routers.publicKeys.send(router)
       greetRouter(this.#session)
       controller.fabric.validation.ask(router)
+      controller.fabric.endedBinds.endAllOf(router)
     }
     controller.fabric.unroutes.sendOwed(router)
     if (isNewProcess) controller.routers.connected.noteRestart(router)
@@ -199,13 +200,14 @@ export class RouterChannel {
 }
 
 /** Sends what the controller has for a router as messages of its channel. */
-function createConnection(channel: Channel): RouterConnection {
+function createConnection(channel: Channel, { hasDataModel }: RouterHello): RouterConnection {
+  const protocol = hasDataModel ? 'grouped' : 'single'
   return {
     get lastHeardAt() {
       return channel.lastHeardAt
     },
     announce: (announcement) => {
-      const { type, body, headers } = encodeAnnouncement(announcement)
+      const { type, body, headers } = encodeAnnouncement(announcement, protocol)
       channel.send(type, body, { headers })
     },
     sendModel: async ({ state, listKeys, subscriptionId }) => {
@@ -219,7 +221,11 @@ function createConnection(channel: Channel): RouterConnection {
     },
     waitUntilWritable: () => channel.waitUntilWritable(ContentType.DATA_STATE),
     validateTerminators: (terminators) => {
-      channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, encodeTerminatorQuestions(terminators))
+      for (const body of encodeTerminatorQuestions(terminators, protocol))
+        channel.send(ContentType.VALIDATE_TERMINATORS_V2_REQUEST, body)
+    },
+    endTerminator: (terminatorId) => {
+      channel.send(ContentType.CREATE_TERMINATOR_V2_RESPONSE, encodeTerminatorEnd(terminatorId))
     },
     sendRoute: (route) => channel.send(ContentType.ROUTE, encodeRoute(route)),
     sendUnroute: (circuitId, isImmediate) => channel.send(ContentType.UNROUTE, encodeUnroute(circuitId, isImmediate)),

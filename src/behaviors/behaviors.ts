@@ -2,6 +2,7 @@
 import type { Access } from '../access/access.ts'
 import type { LiveNetwork, RouterLoad } from '../access/live-network.ts'
 import { ServiceBehavior } from '../access/services/service-behavior.ts'
+import type { SessionTokens } from '../access/sessions/session-tokens.ts'
 import { ApiSessionBehavior } from '../authentication/api-sessions/api-session-behavior.ts'
 import type { Auth } from '../authentication/auth.ts'
 import { AuthPolicyBehavior } from '../authentication/auth-policy-behavior.ts'
@@ -63,11 +64,12 @@ export interface BehaviorParts {
     readonly usable: UsableRouters
     readonly load: RouterLoad
   }
+  readonly sessionTokens: SessionTokens
 }
 
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): void {
-  const { access, auth, certificateBehavior, enrollments, membership, routers } = parts
+  const { access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens } = parts
   const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
   const { load, network, provisioner, usable: usableRouters } = routers
   const { scopes } = access
@@ -92,7 +94,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load }))
   behaviors.register(serviceConfigs, new ServiceConfigBehavior())
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
-  behaviors.register(sessions, new SessionBehavior({ access, apiSessions, usableRouters }))
+  behaviors.register(sessions, new SessionBehavior({ access, apiSessions, sessionTokens, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))
   behaviors.assertComplete(resources)
 }

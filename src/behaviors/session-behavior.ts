@@ -1,11 +1,12 @@
 // The members of a session that are true at the moment it is looked at: its routers, and the policies that grant it.
 import type { Access } from '../access/access.ts'
 import { findRoleBearerOfSession } from '../access/role-bearers.ts'
+import type { SessionClaims, SessionTokens } from '../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
 import type { ComputedInput } from '../definitions/resources/define.ts'
 import type { sessions } from '../definitions/resources/sessions.ts'
 import { EMPTY_OR_NULL } from '../definitions/schema/json-forms.ts'
-import type { Awaitable } from '../foundation/awaitable.ts'
+import { type Awaitable, whenReady } from '../foundation/awaitable.ts'
 import type { UsableRouters } from '../network/routers/usable-routers.ts'
 import type { PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
@@ -23,17 +24,20 @@ export interface NewSessionView {
 interface SessionBehaviorParts {
   readonly access: Access
   readonly apiSessions: ApiSessions
+  readonly sessionTokens: SessionTokens
   readonly usableRouters: UsableRouters
 }
 
 export class SessionBehavior implements Behavior<typeof sessions> {
   readonly #access: Access
   readonly #apiSessions: ApiSessions
+  readonly #sessionTokens: SessionTokens
   readonly #usableRouters: UsableRouters
 
-  constructor({ access, apiSessions, usableRouters }: SessionBehaviorParts) {
+  constructor({ access, apiSessions, sessionTokens, usableRouters }: SessionBehaviorParts) {
     this.#access = access
     this.#apiSessions = apiSessions
+    this.#sessionTokens = sessionTokens
     this.#usableRouters = usableRouters
   }
 
@@ -43,7 +47,14 @@ export class SessionBehavior implements Behavior<typeof sessions> {
     view: unknown,
   ): Awaitable<Record<string, unknown>[]> {
     const maker = (view as NewSessionView | undefined)?.maker
-    if (maker) return rows.map(({ serviceId }) => ({ edgeRouters: this.#renderRouters(maker, serviceId as string) }))
+    if (maker) {
+      return whenReady(this.#getTokens(rows), (tokens) =>
+        rows.map(({ serviceId }, at) => ({
+          token: tokens[at],
+          edgeRouters: this.#renderRouters(maker, serviceId as string),
+        })),
+      )
+    }
     return Promise.all(rows.map((row) => this.#describe(context, row)))
   }
 
@@ -56,13 +67,30 @@ export class SessionBehavior implements Behavior<typeof sessions> {
     const ids = granting.map(({ id }) => id).sort()
     const policies = await findReferences(context.db, 'service-policies', ids)
     return {
+      // A signed one is of use to its own client only, and costs a signature.
+      token: await (isOwn(context, row) ? this.#getToken(row) : this.#apiSessions.deriveToken(row.id as string)),
       edgeRouters: this.#renderRouters(identity, serviceId),
       servicePolicies: ids.flatMap((id) => new RawJson(policies.get(id)?.text ?? 'null')),
     }
+  }
+
+  /** At once if all are available, because clients ask for their sessions again and again. */
+  #getTokens(rows: readonly ComputedInput[]): Awaitable<readonly string[]> {
+    const tokens = rows.map((row) => this.#getToken(row))
+    return tokens.every((token) => typeof token === 'string') ? tokens : Promise.all(tokens)
+  }
+
+  #getToken({ id, identityId, apiSessionId, serviceId, type }: ComputedInput): Awaitable<string> {
+    return this.#sessionTokens.getToken({ id, identityId, apiSessionId, serviceId, type } as SessionClaims)
   }
 
   #renderRouters(identity: RoleBearer, serviceId: string): RawJson {
     const text = this.#usableRouters.render(identity, serviceId)
     return new RawJson(text === '[]' ? EMPTY_OR_NULL : text)
   }
+}
+
+/** Whether the caller is the client that the session belongs to. */
+function isOwn({ caller }: ReadContext, { apiSessionId }: ComputedInput): boolean {
+  return caller.kind === 'identity' && caller.apiSessionId === apiSessionId
 }

@@ -1,6 +1,7 @@
 // Composes the parts that decide how traffic flows.
 import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
+import type { SessionTokens } from '../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
 import type { AuthPolicies } from '../authentication/auth-policies.ts'
 import type { AggregatedLog } from '../foundation/aggregated-log.ts'
@@ -26,6 +27,7 @@ import { Paths } from './links/paths.ts'
 import { RouterCosts } from './links/router-costs.ts'
 import { StoredLinkSettings } from './links/stored-link-settings.ts'
 import type { ConnectedRouters } from './routers/connected-routers.ts'
+import { EndedBinds } from './terminators/ended-binds.ts'
 import { HostedTerminators } from './terminators/hosted-terminators.ts'
 import { type LiveTerminator, TerminatorDirectory } from './terminators/terminator-directory.ts'
 import { TerminatorValidation } from './terminators/terminator-validation.ts'
@@ -35,6 +37,7 @@ export interface Fabric {
   readonly terminators: TerminatorDirectory
   readonly hosted: HostedTerminators
   readonly validation: TerminatorValidation
+  readonly endedBinds: EndedBinds
   readonly links: Links
   readonly linkSettings: StoredLinkSettings
   readonly paths: PathFinder
@@ -63,6 +66,7 @@ export interface FabricParts {
   readonly db: Kysely<Database>
   readonly startedAt: Instant
   readonly policies: AuthPolicies
+  readonly sessionTokens: SessionTokens
   readonly traffic: LiveTraffic
   /** The context of changes that follow from what routers report. */
   createSystemContext(): Context
@@ -70,13 +74,14 @@ export interface FabricParts {
 
 /** Composes the fabric, which follows the routers from now on. */
 export function createFabric(parts: FabricParts): Fabric {
-  const { access, aggregatedLog, apiSessions, clock, connected, db, entities, log, policies, traffic } = parts
+  const { access, aggregatedLog, apiSessions, clock, connected, db, entities, log, policies, sessionTokens, traffic } =
+    parts
   const terminators = new TerminatorDirectory()
   const network = new Paths()
   const linkSettings = new StoredLinkSettings(entities)
   const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
-  const right = { access, apiSessions, policies }
+  const right = { access, apiSessions, policies, sessionTokens }
   const { costs, circuits: table } = traffic
   const unroutes = new Unroutes(connected)
   const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs, unroutes }
@@ -91,7 +96,11 @@ export function createFabric(parts: FabricParts): Fabric {
   const circuits = new Circuits({ ...shared, ids, random: Math.random, rejectTerminator, table, terminators, traces })
   const rerouting = new Rerouting({ ...shared, circuits })
   const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting })
-  const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting })
+  const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting, sessionTokens })
+  const { createSystemContext } = parts
+  const endedBinds = new EndedBinds({
+    ...{ connected, directory: terminators, hosted, log, sessionTokens, createSystemContext },
+  })
   const smartRerouting = new SmartRerouting({ ...shared, circuits, rerouting })
   connected.addObserver(upkeep)
   links.onLost(({ id }, loss) => {
@@ -102,6 +111,7 @@ export function createFabric(parts: FabricParts): Fabric {
     terminators,
     hosted,
     validation,
+    endedBinds,
     links,
     linkSettings,
     paths: links,
@@ -110,7 +120,7 @@ export function createFabric(parts: FabricParts): Fabric {
     reports,
     dials: new Dials({ ...right, db, circuits }),
     traces,
-    projections: [terminators, linkSettings, new RouterCosts(network, links), upkeep],
+    projections: [terminators, linkSettings, new RouterCosts(network, links), upkeep, endedBinds],
     tick() {
       validation.tick()
       links.tick()

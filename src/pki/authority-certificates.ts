@@ -4,7 +4,14 @@ import { isIP } from 'node:net'
 import type { Instant } from '../foundation/clock.ts'
 import { newId } from '../foundation/ids.ts'
 import type { KeyedCertificate } from './authority-files.ts'
-import { issueCertificate, readNotAfter, readNotBefore, readSubject } from './certificates.ts'
+import {
+  type EncodedCertificate,
+  encodeCertificate,
+  issueCertificate,
+  readNotAfter,
+  readNotBefore,
+  readSubject,
+} from './certificates.ts'
 import { encodeDistinguishedName } from './names.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -91,6 +98,25 @@ export function issueServerCertificate(
       notBefore: begin - BACKDATE_MS,
       notAfter: limitEnd(issuer.certificate, now + LIFETIME_MS.server),
       names: { hosts },
+    },
+    issuer,
+  )
+}
+
+/** Issues the certificate of a key that signs tokens. Routers do not judge its dates: tokens end by themselves. */
+export function encodeTokenSigner(
+  issuer: KeyedCertificate,
+  publicKey: KeyObject,
+  now: Instant,
+  notAfter: Instant,
+): EncodedCertificate {
+  return encodeCertificate(
+    {
+      purpose: 'tokens',
+      subject: encodeDistinguishedName(ORGANIZATION, 'tokens'),
+      publicKeyInfo: toSpki(publicKey),
+      notBefore: now - BACKDATE_MS,
+      notAfter: limitEnd(issuer.certificate, notAfter),
     },
     issuer,
   )

@@ -3,7 +3,7 @@
 // Certificates change in memory as one state, which is what the files hold. TLS contexts, enrollment JWTs, the key set and
 // the record of the controller follow its changes. No state needs a repair, because the chain that the server sends is
 // looked up among current and former authorities, whichever of them issued its certificate.
-import type { X509Certificate } from 'node:crypto'
+import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../foundation/clock.ts'
 import { errors } from '../foundation/errors.ts'
 import {
@@ -11,6 +11,7 @@ import {
   createIntermediate,
   createRoot,
   crossSignRoot,
+  encodeTokenSigner,
   generateServerKey,
   isIntermediateDue,
   isServerCertificateDue,
@@ -189,6 +190,11 @@ export class Authority {
     const names = alternativeNames ? { encoded: alternativeNames } : {}
     const values = { purpose, subject, publicKeyInfo, names, notBefore: now - BACKDATE_MS, notAfter }
     return encodeCertificate(values, intermediate)
+  }
+
+  /** Issues the certificate of a key that signs tokens. */
+  issueTokenSigner(publicKey: KeyObject, now: Instant, notAfter: Instant): EncodedCertificate {
+    return encodeTokenSigner(this.#state.intermediate, publicKey, now, notAfter)
   }
 
   /** The PEM of a client certificate that was just issued, and the intermediates. */

@@ -7,7 +7,7 @@ import { toSigningAlgorithm } from './algorithms.ts'
 import { DerReader, der } from './der.ts'
 import { toPem } from './pem.ts'
 
-export type CertificatePurpose = 'authority' | 'client' | 'server'
+export type CertificatePurpose = 'authority' | 'client' | 'server' | 'tokens'
 
 /** Subject alternative names. */
 export interface AlternativeNames {
@@ -46,9 +46,16 @@ const KEY_USAGE = {
   // digitalSignature, keyEncipherment, dataEncipherment
   client: der.bitString(Buffer.from([0b10110000]), 4),
   server: der.bitString(Buffer.from([0b10110000]), 4),
+  // digitalSignature
+  tokens: der.bitString(Buffer.from([0b10000000]), 7),
 } as const
 
-const EXTENDED_KEY_USAGE = { client: '1.3.6.1.5.5.7.3.2', server: '1.3.6.1.5.5.7.3.1' } as const
+// The last one is that of signatures on documents (RFC 9336): a certificate that signs tokens identifies no end of a connection.
+const EXTENDED_KEY_USAGE = {
+  client: '1.3.6.1.5.5.7.3.2',
+  server: '1.3.6.1.5.5.7.3.1',
+  tokens: '1.3.6.1.5.5.7.3.36',
+} as const
 
 /** A certificate as DER. An `X509Certificate` is one too, but parsing takes longer than signing. */
 export interface EncodedCertificate {
@@ -109,9 +116,13 @@ function buildAuthorityExtensions({ pathLength }: CertificateRequest): Buffer[] 
 }
 
 /** The extensions that all certificates of a purpose share: encoded once, because devices enroll by the thousand. */
-const ENTITY_EXTENSIONS = { client: buildEntityExtensions('client'), server: buildEntityExtensions('server') } as const
+const ENTITY_EXTENSIONS = {
+  client: buildEntityExtensions('client'),
+  server: buildEntityExtensions('server'),
+  tokens: buildEntityExtensions('tokens'),
+} as const
 
-function buildEntityExtensions(purpose: 'client' | 'server'): Buffer[] {
+function buildEntityExtensions(purpose: Exclude<CertificatePurpose, 'authority'>): Buffer[] {
   return [
     encodeExtension('2.5.29.19', der.sequence(), true),
     encodeExtension('2.5.29.15', KEY_USAGE[purpose], true),

@@ -436,11 +436,17 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
         for (const { id: serviceId } of plain.services) {
           for (const type of TYPES) {
             if (!plain.isAllowed(apiSession, serviceId, type)) continue
-            const values = { apiSessionId, identityId, serviceId, type, token: `${apiSessionId}${serviceId}${type}` }
+            const values = {
+              apiSessionId,
+              identityId,
+              serviceId,
+              type,
+              opaqueToken: `${apiSessionId}${serviceId}${type}`,
+            }
             const before = await tx.db
               .selectFrom('sessions')
               .select('id')
-              .where('token', '=', values.token)
+              .where('opaqueToken', '=', values.opaqueToken)
               .executeTakeFirst()
             if (!before)
               await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })
@@ -515,9 +521,9 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
   const liveTokens = async () => {
     const rows = await world.controller.store.db
       .selectFrom('sessions')
-      .select(['token', 'apiSessionId', 'identityId', 'serviceId', 'type'])
+      .select(['opaqueToken', 'apiSessionId', 'identityId', 'serviceId', 'type'])
       .execute()
-    return rows.sort((a, b) => (a.token < b.token ? -1 : 1))
+    return rows.sort((a, b) => (a.opaqueToken < b.opaqueToken ? -1 : 1))
   }
 
   beforeAll(async () => {

@@ -347,10 +347,10 @@ describe('thousands of sessions that a change revokes', () => {
           .execute()
         const own = { apiSessionId, identityId: person.id, serviceId: id, createdAt: 0, updatedAt: 0, tags: '{}' }
         for (const type of ['Dial', 'Bind'] as const) {
-          const token = `${type}-${number}`
+          const opaqueToken = `${type}-${number}`
           await tx.db
             .insertInto('sessions')
-            .values({ ...own, id: token, token, type })
+            .values({ ...own, id: opaqueToken, opaqueToken, type })
             .execute()
         }
       }

@@ -44,7 +44,7 @@ async function connect(): Promise<{ router: SimulatedRouter; first: Message[] }>
   return { router, first: router.received.splice(0) }
 }
 
-/** The keys that a message adds and removes, by their ids. */
+/** The keys that a message adds, of clients and of tokens, and those that it removes, by their ids. */
 function readKeys({ headers, body }: Message) {
   // With a subscription or an index, routers would look for it in the sequence of changes.
   expect(headers.has(1026)).toBe(false)
@@ -55,14 +55,15 @@ function readKeys({ headers, body }: Message) {
     if (Model.case !== 'publicKey') throw new Error(`a change of another kind: ${Model.case}`)
     return { action, ...Model.value }
   })
-  const added = keys.filter(({ action }) => action === DataState_Action.Create)
+  const created = keys.filter(({ action }) => action === DataState_Action.Create)
   const removed = keys.filter(({ action }) => action === DataState_Action.Delete).map(({ kid }) => kid)
-  expect(added.length + removed.length).toBe(keys.length)
-  for (const { usages, format } of added) {
-    expect(usages).toEqual([DataState_PublicKey_Usage.ClientX509CertValidation])
-    expect(format).toBe(DataState_PublicKey_Format.X509CertDer)
-  }
-  return { added, removed }
+  expect(created.length + removed.length).toBe(keys.length)
+  for (const { format } of created) expect(format).toBe(DataState_PublicKey_Format.X509CertDer)
+  const pick = (usage: DataState_PublicKey_Usage) => created.filter(({ usages }) => usages.join() === `${usage}`)
+  const added = pick(DataState_PublicKey_Usage.ClientX509CertValidation)
+  const ofTokens = pick(DataState_PublicKey_Usage.JWTValidation)
+  expect(added.length + ofTokens.length).toBe(created.length)
+  return { added, ofTokens, removed }
 }
 
 const addedIds = (message: Message) => readKeys(message).added.map(({ kid }) => kid)
@@ -73,9 +74,13 @@ describe('a router of release 2', () => {
   it('is told the keys between the response to its hello and its greeting', async () => {
     const { first } = await connect()
     expect(first.slice(0, 3).map(({ type }) => type)).toEqual([2, 20501, 20000])
-    const { added, removed } = readKeys(first[1]!)
+    const { added, ofTokens, removed } = readKeys(first[1]!)
     const { root } = world.controller.authority
     expect(added.map(({ kid, data }) => [kid, Buffer.from(data)])).toEqual([[rootId(), root.raw]])
+    const [ofController] = world.controller.tokenKeys.listCertificates()
+    expect(ofTokens.map(({ kid, data }) => [kid, Buffer.from(data)])).toEqual([
+      [computeFingerprint(ofController!), ofController!.raw],
+    ])
     expect(removed).toEqual([])
   })
 
@@ -94,7 +99,7 @@ describe('a router of release 2', () => {
     expect(addedIds(later.first[1]!)).toEqual([rootId(), idOf(authority)])
     await people.ask('DELETE', `/cas/${authority.id}`)
     for (const one of [router, later.router])
-      expect(readKeys(await one.takeType(20501))).toEqual({ added: [], removed: [idOf(authority)] })
+      expect(readKeys(await one.takeType(20501))).toEqual({ added: [], ofTokens: [], removed: [idOf(authority)] })
   })
 
   it('is not told a change of an authority that leaves its certificate', async () => {

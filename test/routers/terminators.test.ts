@@ -2,7 +2,7 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { HealthEventRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
-import { CLIENT, type TestController, testController } from '../world/controller.ts'
+import { areTokensSigned, CLIENT, type TestController, testController } from '../world/controller.ts'
 import { managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { recordingLog } from '../world/recording-log.ts'
@@ -268,7 +268,7 @@ describe('a terminator goes', () => {
     const { id, simulated, host } = await bound()
     await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: host.apiToken })
     await simulated.takeType(20102)
-    expect(await exists(id)).toBe(true)
+    if (!areTokensSigned) expect(await exists(id)).toBe(true)
     await removeTerminators(simulated, [id])
     expect(await exists(id)).toBe(false)
   })
@@ -321,7 +321,8 @@ describe('a host that has lost its right', () => {
     expect(listed(serviceId)).toEqual([id])
   })
 
-  it('gets none because another session of it changes the terminator', async () => {
+  // A router of release 1 gives it up at once, if tokens are signed.
+  it.skipIf(areTokensSigned)('gets none because another session of it changes the terminator', async () => {
     const { id, simulated, serviceId, host } = await bound()
     await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
     const client = await network.openSession(serviceId, 'Bind', host)

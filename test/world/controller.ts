@@ -23,6 +23,9 @@ import type { Caller, Context } from '../../src/storage/transactions/context.ts'
 import { checkResponse } from './described.ts'
 import { recordErrors } from './faults.ts'
 
+/** Whether controllers sign the tokens of sessions from their beginning, as if they had met a router of release 2. */
+export const areTokensSigned = process.env.CONTROLLER_TEST_SESSION_TOKENS === 'signed'
+
 export const ADMIN = { username: 'admin', password: 'correct horse battery' } as const
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
 export const MANAGEMENT = '/edge/management/v1'
@@ -129,6 +132,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     ...(trustedCaller ? { trustedCaller } : {}),
   })
   const system = controller.contexts.create({ kind: 'system' })
+  if (areTokensSigned) await controller.sessionTokens.beginSigning(system)
   let listening: Listening | undefined
   let sequence = 0
 

@@ -16,13 +16,13 @@ const LATENCY_NAME = /^link\.(.+)\.latency$/
 export const linkHandlers: MessageHandlers = [
   [
     ContentType.ROUTER_LINKS,
-    withBody(RouterLinksSchema, ({ controller, router }, { links }) => {
+    withBody(RouterLinksSchema, ({ controller, router }, { links, fullRefresh }) => {
       requireAtMost(MAX_LINKS, links, 'links')
       const reports = links.map(({ id, destRouterId, linkProtocol, dialAddress, iteration }) => {
         for (const text of [id, destRouterId, linkProtocol, dialAddress]) requireShortText(text)
         return { id, destinationId: destRouterId, protocol: linkProtocol, dialAddress, iteration }
       })
-      controller.fabric.links.report(router, reports)
+      controller.fabric.links.report(router, reports, fullRefresh)
     }),
   ],
   [

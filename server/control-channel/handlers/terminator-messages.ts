@@ -1,10 +1,12 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
-import { create, toBinary } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import { type RequestRefusalReason, RequestRefusedError } from '../../../src/network/client-requests/request-refused.ts'
 import type { SessionClient } from '../../../src/network/client-requests/session-client.ts'
+import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { TerminatorQuestion } from '../../../src/network/routers/router-connection.ts'
+import type { Protocol } from '../announcements.ts'
 import { ContentType } from '../content-types.ts'
-import { sendRefusal } from '../edge-errors.ts'
+import { REFUSAL_CODES, sendRefusal } from '../edge-errors.ts'
 import { encodeInt32 } from '../header-values.ts'
 import {
   RemoveTerminatorsRequestSchema,
@@ -44,8 +46,8 @@ export const terminatorHandlers: MessageHandlers = [
     ContentType.CREATE_TERMINATOR_V2_REQUEST,
     withBody(CreateTerminatorV2RequestSchema, async ({ controller, router, channel }, request, message) => {
       const { address, cost, instanceId, instanceSecret } = request
-      const respond = (result: CreateTerminatorResult, msg = '') => {
-        const response = create(CreateTerminatorV2ResponseSchema, { terminatorId: address, result, msg })
+      const respond = (outcome: MessageInitShape<typeof CreateTerminatorV2ResponseSchema>) => {
+        const response = create(CreateTerminatorV2ResponseSchema, { terminatorId: address, ...outcome })
         const body = toBinary(CreateTerminatorV2ResponseSchema, response)
         channel.send(ContentType.CREATE_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
       }
@@ -57,10 +59,10 @@ export const terminatorHandlers: MessageHandlers = [
         const peerData = parsePeerData(request.peerData)
         await fabric.hosted.create(system, toSessionClient(router.id, request), { ...hosted, peerData })
         fabric.validation.confirm(router, address)
-        respond(CreateTerminatorResult.Success)
+        respond({ result: CreateTerminatorResult.Success })
       } catch (error) {
         if (!(error instanceof RequestRefusedError)) {
-          respond(CreateTerminatorResult.FailedOther, 'the controller failed')
+          respond(toFailedResult({ reason: 'other', message: 'the controller failed' }, router))
           throw error
         }
         // The host is told why; one that tries again and again must not fill the log.
@@ -68,7 +70,7 @@ export const terminatorHandlers: MessageHandlers = [
           { routerId: router.id, terminatorId: address, reason: error.message },
           'a bind was refused',
         )
-        respond(CREATE_RESULTS[error.reason] ?? CreateTerminatorResult.FailedOther, error.message)
+        respond(toFailedResult(error, router))
       }
     }),
   ],
@@ -137,11 +139,58 @@ const CREATE_RESULTS: Readonly<Partial<Record<RequestRefusalReason, CreateTermin
   'unknown-session': CreateTerminatorResult.FailedInvalidSession,
 }
 
-/** Renders a question about terminators. The router gives up those that are not there. */
-export function encodeTerminatorQuestions(terminators: readonly TerminatorQuestion[]): Uint8Array {
-  const request = create(ValidateTerminatorsV2RequestSchema, {
-    terminators: terminators.map(({ id, binding, address, marker }) => ({ id, binding, address, marker })),
-    fixInvalid: true,
-  })
-  return toBinary(ValidateTerminatorsV2RequestSchema, request)
+/** What routers of release 2, or their clients, do about a refusal. By default the router gives up after the third one. */
+const RetryHint = { DEFAULT: 0, TOO_BUSY: 1, START_OVER: 2, NOT_RETRIABLE: 3 } as const
+
+const RETRY_HINTS: Readonly<Record<RequestRefusalReason, number>> = {
+  'unknown-api-session': RetryHint.START_OVER,
+  'unknown-session': RetryHint.START_OVER,
+  'wrong-session-type': RetryHint.START_OVER,
+  'router-not-permitted': RetryHint.START_OVER,
+  'unknown-service': RetryHint.NOT_RETRIABLE,
+  'tunneling-not-enabled': RetryHint.NOT_RETRIABLE,
+  'unknown-terminator': RetryHint.NOT_RETRIABLE,
+  'invalid-precedence': RetryHint.NOT_RETRIABLE,
+  'invalid-cost': RetryHint.NOT_RETRIABLE,
+  'encryption-data-missing': RetryHint.NOT_RETRIABLE,
+  'id-conflict': RetryHint.NOT_RETRIABLE,
+  busy: RetryHint.TOO_BUSY,
+  other: RetryHint.DEFAULT,
+}
+
+/** Routers of release 2 choose another id only for a conflict within themselves. */
+function toFailedResult(
+  { reason, message }: Pick<RequestRefusedError, 'reason' | 'message'>,
+  { hello }: ConnectedRouter,
+) {
+  const isConflict = reason === 'id-conflict' && hello.hasDataModel
+  const result = isConflict ? undefined : CREATE_RESULTS[reason]
+  return {
+    result: result ?? CreateTerminatorResult.FailedOther,
+    msg: message,
+    errorCode: REFUSAL_CODES[reason],
+    retryHint: RETRY_HINTS[reason],
+  }
+}
+
+/** Renders the message by which a router of release 1 gives up a terminator that it has: a refusal of it, which it did not ask for. */
+export function encodeTerminatorEnd(terminatorId: string): Uint8Array {
+  const result = CreateTerminatorResult.FailedInvalidSession
+  const response = create(CreateTerminatorV2ResponseSchema, { terminatorId, result, msg: 'the session has ended' })
+  return toBinary(CreateTerminatorV2ResponseSchema, response)
+}
+
+/** Renders questions about terminators. The router gives up those that are not there. Of new ones, those of release 2 ask the host themselves. */
+export function encodeTerminatorQuestions(
+  terminators: readonly TerminatorQuestion[],
+  protocol: Protocol,
+): Uint8Array[] {
+  const encode = (questions: readonly TerminatorQuestion[], postCreate: boolean) => {
+    const about = questions.map(({ id, binding, address, marker }) => ({ id, binding, address, marker }))
+    const request = create(ValidateTerminatorsV2RequestSchema, { terminators: about, fixInvalid: true, postCreate })
+    return toBinary(ValidateTerminatorsV2RequestSchema, request)
+  }
+  if (protocol === 'single') return [encode(terminators, false)]
+  const [created, others] = [terminators.filter(({ isNew }) => isNew), terminators.filter(({ isNew }) => !isNew)]
+  return [...(created.length > 0 ? [encode(created, true)] : []), ...(others.length > 0 ? [encode(others, false)] : [])]
 }

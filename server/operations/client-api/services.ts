@@ -12,7 +12,6 @@ import { MAX_ROUTERS } from '../../../src/network/routers/usable-routers.ts'
 import { planList } from '../../../src/storage/lists/list-plan.ts'
 import { type Presentation, renderRecords } from '../../../src/storage/records/presentation.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
-import type { Context } from '../../../src/storage/transactions/context.ts'
 import { JSON_FORMS } from '../../api/dialects.ts'
 import { BodyParts } from '../../api/large-bodies.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
@@ -58,7 +57,7 @@ async function listServiceRouters(call: Call): Promise<Response> {
   const viewer = await getViewer(controller.auth.apiSessions, context)
   await assertVisible(call, viewer, id)
   const { 'session-token': token } = headers
-  if (token !== undefined) await assertSessionToken(context, String(token), id)
+  if (token !== undefined) await assertSessionToken(call, String(token), id)
   // Without a limit, a client gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
   const source = getListSource(call.operation, edgeRouters)
@@ -70,15 +69,18 @@ async function listServiceRouters(call: Call): Promise<Response> {
 }
 
 /** Requires that the token belongs to a session of the caller's API session for the service. */
-async function assertSessionToken(context: Context, token: string, serviceId: string): Promise<void> {
-  const row = await context.db
+async function assertSessionToken({ controller, context }: Call, token: string, serviceId: string): Promise<void> {
+  const reference = await controller.sessionTokens.findReference(token)
+  const own = context.db
     .selectFrom('sessions')
     .select('id')
-    .where('token', '=', token)
     .where('serviceId', '=', serviceId)
     .where('apiSessionId', '=', requireApiSessionId(context))
-    .executeTakeFirst()
-  if (row) return
+  const named =
+    reference && 'signed' in reference
+      ? own.where('id', '=', reference.signed.id)
+      : own.where('opaqueToken', '=', reference?.opaqueToken ?? '')
+  if (await named.executeTakeFirst()) return
   throw errors.UNAUTHORIZED({ code: 'SESSION_UNKNOWN', message: 'the session token is not one of this session' })
 }
 

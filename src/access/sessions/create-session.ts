@@ -86,8 +86,8 @@ async function insertSession(
     if (existing) return existing.id
     // The token follows from the id, so that routers can be told about its end when only the id is left.
     const id = newId()
-    const token = parts.auth.apiSessions.deriveToken(id)
-    const values = { id, apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, token }
+    const opaqueToken = parts.auth.apiSessions.deriveToken(id)
+    const values = { id, apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, opaqueToken }
     return (await parts.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })).id
   })
 }

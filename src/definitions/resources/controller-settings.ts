@@ -29,6 +29,9 @@ export const controllerSettings = defineResource({
       },
       { summary: 'Signing in by OpenID Connect.' },
     ),
+    // In the global settings: when the first router connected that accepts signed tokens of sessions only. It stays when that router
+    // is deleted, because hosts keep the tokens that they have.
+    signsSessionsSince: f.time({ access: 'internal', nullable: true }),
   },
   builtIn: [{ id: GLOBAL_SETTINGS, controllerId: null as never, oidc: { postLogoutUris: [], redirectUris: [] } }],
   networkFile: ['controllerId'],

@@ -27,6 +27,7 @@ import { services } from './services.ts'
 import { sessionCertificates } from './session-certificates.ts'
 import { sessions } from './sessions.ts'
 import { terminators } from './terminators.ts'
+import { tokenKeys } from './token-keys.ts'
 
 export const resources = [
   configTypes,
@@ -56,6 +57,7 @@ export const resources = [
   serviceEdgeRouterPolicies,
   controllers,
   controllerSettings,
+  tokenKeys,
 ] as const
 
 const byPlural = new Map<string, AnyResource>(resources.map((resource) => [resource.plural, resource]))

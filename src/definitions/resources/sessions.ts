@@ -37,10 +37,12 @@ export const sessions = defineResource({
     identityId: f.reference('identities', { access: 'read', filter: 'identity', onDelete: 'cascade' }),
     serviceId: f.reference('services', { as: 'service', access: 'read', filter: 'service', onDelete: 'cascade' }),
     type: f.choice(sessionTypes, { access: 'read', filter: true }),
-    // Edge routers know the session by it. Worth nothing without the API session it belongs to, and never filterable.
-    token: f.text({ access: 'read', unique: true, masked: true }),
+    // A token by which routers of release 1 know the session. Worth nothing without the API session it belongs to, and never filterable.
+    opaqueToken: f.text({ access: 'internal', unique: true, secret: true }),
   },
   computed: {
+    // Clients show it to edge routers: the opaque one, or a signed one that routers of release 2 verify.
+    token: text,
     edgeRouters: orNull(listOf(usableRouter)),
     servicePolicies: listOf(entityReference),
   },

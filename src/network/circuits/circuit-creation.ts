@@ -21,7 +21,9 @@ export interface CircuitRequest {
   /** The router that the client is connected to. */
   readonly routerId: string
   readonly clientId: string
+  readonly clientName: string
   readonly sessionId: string
+  readonly isSessionSigned: boolean
   readonly service: DialedService
   /** Selects the terminators that have exactly this instance id; empty for those without one. */
   readonly instanceId: string
@@ -46,6 +48,9 @@ export interface CreatedCircuit {
 
 /** The header of peer data by which a client asks for the terminator of an earlier circuit. */
 const STICKY_TERMINATOR = 1114
+
+/** The headers of peer data that tell a host who the client is. */
+const [CLIENT_ID, CLIENT_NAME] = [1115, 1116]
 
 const MAX_ATTEMPTS = 2
 
@@ -162,7 +167,7 @@ export class CircuitCreation {
    * one concerns no other. @throws CircuitError if there is nothing to choose from
    */
   #prepareAttempt(request: CircuitRequest): CircuitAttempt {
-    const { clientId, sessionId, service, instanceId } = request
+    const { clientId, sessionId, isSessionSigned, service, instanceId } = request
     const { clock, ids, traces } = this.#parts
     const candidate = this.#chooseTerminator(request)
     const { terminator, path } = candidate
@@ -173,10 +178,12 @@ export class CircuitCreation {
       updatedAt: now,
       clientId,
       sessionId,
+      isSessionSigned,
       serviceId: service.id,
       terminatorId: terminator.id,
       strategy: service.terminatorStrategy,
       hostId: terminator.hostId,
+      hostSessionId: terminator.sessionId,
       path,
       tags: {
         serviceId: instanceId === '' ? service.id : `${instanceId}@${service.id}`,
@@ -212,11 +219,12 @@ export class CircuitCreation {
   }
 
   /** Sends all routers of the path their parts at once, and waits for their results. */
-  #route({ peerData }: CircuitRequest, { circuit, candidate }: CircuitAttempt, number: number): Promise<RouteOutcome> {
+  #route(request: CircuitRequest, { circuit, candidate }: CircuitAttempt, number: number): Promise<RouteOutcome> {
     const { clock, connected, results, traces, open } = this.#parts
     const { id: circuitId, path, tags } = circuit
     const deadline = clock.monotonic() + ROUTE_TIMEOUT_MS
-    const { binding, address: destination } = candidate.terminator
+    const { binding, address: destination, routerId: hostRouterId } = candidate.terminator
+    const peerData = introduceClient(request, connected.get(hostRouterId)?.hello.hasDataModel === true)
     const egress = { binding, address: circuit.egressAddress, destination, peerData }
     const trace = traces.toRouteTrace(circuit)
     return new Promise((resolve) => {
@@ -237,6 +245,21 @@ export class CircuitCreation {
   }
 }
 
+/**
+ * What the host is told: what the client says, and the identity of the client, if the router of the host passes it on. The controller
+ * states the identity: what the client or its router says of it is dropped.
+ */
+function introduceClient({ clientId, clientName, peerData }: CircuitRequest, isPassedOn: boolean): PeerData {
+  const introduced = new Map(peerData)
+  for (const [header, value] of [
+    [CLIENT_ID, clientId],
+    [CLIENT_NAME, clientName],
+  ] as const) {
+    if (isPassedOn) introduced.set(header, Buffer.from(value))
+    else introduced.delete(header)
+  }
+  return introduced
+}
 /** The data that was stored when the host bound the service, overridden by what the host said for this circuit. */
 function collectPeerData(service: DialedService, terminator: LiveTerminator, runtime: PeerData): PeerData {
   const peerData = new Map([...terminator.peerData, ...runtime])
@@ -250,6 +273,11 @@ const CAUSES: Readonly<Record<RouteFailure['kind'], CircuitFailureCause>> = {
   'misconfigured terminator': 'ROUTER_ERR_MISCONFIGURED_TERMINATOR',
   'dial timed out': 'ROUTER_ERR_DIAL_TIMED_OUT',
   'dial refused': 'ROUTER_ERR_CONN_REFUSED',
+  'rejected by the application': 'ROUTER_ERR_REJECTED_BY_APPLICATION',
+  'name not resolved': 'ROUTER_ERR_DNS_RESOLUTION_FAILED',
+  'port not allowed': 'ROUTER_ERR_PORT_NOT_ALLOWED',
+  'invalid link destination': 'ROUTER_ERR_INVALID_LINK_DESTINATION',
+  'resources not available': 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
 }
 
 const toFailureCause = (failure: RouteFailure | undefined): CircuitFailureCause =>

@@ -13,6 +13,11 @@ export type CircuitFailureCause =
   | 'ROUTER_ERR_MISCONFIGURED_TERMINATOR'
   | 'ROUTER_ERR_DIAL_TIMED_OUT'
   | 'ROUTER_ERR_CONN_REFUSED'
+  | 'ROUTER_ERR_REJECTED_BY_APPLICATION'
+  | 'ROUTER_ERR_DNS_RESOLUTION_FAILED'
+  | 'ROUTER_ERR_PORT_NOT_ALLOWED'
+  | 'ROUTER_ERR_INVALID_LINK_DESTINATION'
+  | 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE'
   | 'TOO_MANY_CIRCUITS'
 
 /** A circuit that could not be created. The message is for the client that dialed, the id that of the last attempt. */

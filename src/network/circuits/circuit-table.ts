@@ -15,6 +15,8 @@ export interface Circuit {
   readonly clientId: string
   /** The session by which it dialed. */
   readonly sessionId: string
+  /** Whether the client showed a signed token of it: routers of release 1 do not follow the end of such a session. */
+  readonly isSessionSigned: boolean
   readonly serviceId: string
   /** Still named if the terminator was deleted since. */
   readonly terminatorId: string
@@ -22,6 +24,8 @@ export interface Circuit {
   readonly strategy: TerminatorStrategy
   /** The identity that hosts the terminator; empty if an administrator created it. */
   readonly hostId: string
+  /** The session by which the host bound the terminator; empty if an administrator created it. */
+  readonly hostSessionId: string
   readonly path: Path
   /** Tags of the circuit, for the dialing client and the routers. */
   readonly tags: Readonly<Record<string, string>>
@@ -38,6 +42,7 @@ export interface CircuitFilter {
   readonly serviceId?: string
   readonly clientId?: string
   readonly sessionId?: string
+  readonly hostSessionId?: string
   /** A router that the circuit passes, begins or ends at. */
   readonly routerId?: string
   readonly linkId?: string
@@ -52,6 +57,7 @@ export class CircuitTable {
     serviceId: new SetMap(),
     clientId: new SetMap(),
     sessionId: new SetMap(),
+    hostSessionId: new SetMap(),
     routerId: new SetMap(),
     linkId: new SetMap(),
   }
@@ -109,11 +115,12 @@ export class CircuitTable {
 }
 
 /** The keys by which the indexes find a circuit. */
-function listKeys({ serviceId, clientId, sessionId, path }: Circuit): [keyof CircuitFilter, string][] {
+function listKeys({ serviceId, clientId, sessionId, hostSessionId, path }: Circuit): [keyof CircuitFilter, string][] {
   return [
     ['serviceId', serviceId],
     ['clientId', clientId],
     ['sessionId', sessionId],
+    ['hostSessionId', hostSessionId],
     ...path.routerIds.map((routerId) => ['routerId', routerId] as [keyof CircuitFilter, string]),
     ...path.links.map(({ id }) => ['linkId', id] as [keyof CircuitFilter, string]),
   ]

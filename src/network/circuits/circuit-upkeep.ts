@@ -3,6 +3,7 @@
 // The lost connection of a router is not the loss of its circuits: they move or end if a link fails at its other end, if
 // the router returns as another process (its messages are numbered from 1 again), or after a minute.
 import type { Kysely } from 'kysely'
+import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
 import { services } from '../../definitions/resources/services.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
 import { terminators } from '../../definitions/resources/terminators.ts'
@@ -38,6 +39,7 @@ interface CircuitUpkeepParts {
   readonly rerouting: Rerouting
   readonly results: RouteResults
   readonly unroutes: Unroutes
+  readonly sessionTokens: Pick<SessionTokens, 'areSigned'>
 }
 
 /** Something that is judged when its time has come. */
@@ -78,7 +80,12 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
     const { circuits } = this.#parts
     if (circuits.size === 0) return
     const all = circuits.list()
-    const [serviceIds, sessionIds] = [all.map(({ serviceId }) => serviceId), all.map(({ sessionId }) => sessionId)]
+    const serviceIds = all.map(({ serviceId }) => serviceId)
+    // Terminators that administrators created were bound by no session.
+    const sessionIds = all.flatMap(({ sessionId, hostSessionId }) => [
+      sessionId,
+      ...(hostSessionId ? [hostSessionId] : []),
+    ])
     const serviceRows = await db
       .selectFrom('services')
       .select('id')
@@ -94,10 +101,29 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
     for (const id of new Set(sessionIds)) if (!existingIds.has(id)) this.#noteEndedSession(id)
   }
 
+  /** Ends the circuits that routers do not end themselves, and later those that are still open. */
   #noteEndedSession(id: string): void {
-    const { circuits, clock } = this.#parts
-    if (circuits.count('sessionId', id) > 0)
+    const { clock } = this.#parts
+    const affected = this.#listOfSession(id)
+    if (affected.length === 0) return
+    this.#removeAll(affected.filter((circuit) => !this.#isEndedByRouter(circuit, id)))
+    if (this.#listOfSession(id).length > 0)
       this.#endedSessions.push({ id, dueAt: clock.monotonic() + SESSION_GRACE_MS })
+  }
+
+  /** The circuits of clients that dialed by a session, or of hosts that bound by it. */
+  #listOfSession(id: string): Circuit[] {
+    const { circuits } = this.#parts
+    return [...circuits.list({ sessionId: id }), ...circuits.list({ hostSessionId: id })]
+  }
+
+  /** Routers of release 1 do not follow the end of a session whose token is signed. */
+  #isEndedByRouter({ sessionId, isSessionSigned, path }: Circuit, endedId: string): boolean {
+    const { connected, sessionTokens } = this.#parts
+    const isOfClient = sessionId === endedId
+    const router = connected.get((isOfClient ? path.routerIds[0] : path.routerIds.at(-1)) ?? '')
+    if (router?.hello.hasDataModel) return true
+    return isOfClient ? !isSessionSigned : !sessionTokens.areSigned
   }
 
   // ---- routers and links ----------------------------------------------------------------------------------------------
@@ -158,7 +184,7 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
   /** Does what is due by the clock. */
   tick(): void {
     const { circuits } = this.#parts
-    for (const sessionId of this.#takeDue(this.#endedSessions)) this.#removeAll(circuits.list({ sessionId }))
+    for (const sessionId of this.#takeDue(this.#endedSessions)) this.#removeAll(this.#listOfSession(sessionId))
     for (const routerId of this.#takeDue(this.#absentRouters)) {
       // Data inside a single router flows without the controller, for as long as the router lives.
       const overLinks = circuits.list({ routerId }).filter(({ path }) => path.routerIds.length > 1)

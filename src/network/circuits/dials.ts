@@ -5,7 +5,12 @@ import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import { RequestRefusedError } from '../client-requests/request-refused.ts'
 import { MAX_INSTANCE_ID_LENGTH, type SessionClient } from '../client-requests/session-client.ts'
-import { type RightParts, requireSessionRight } from '../client-requests/session-right.ts'
+import {
+  type IdentifiedClient,
+  identifyClient,
+  type RightParts,
+  requireSessionRight,
+} from '../client-requests/session-right.ts'
 import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
@@ -54,17 +59,19 @@ export class Dials {
     const { routerId, instanceId, peerData } = request
     if (instanceId.length > MAX_INSTANCE_ID_LENGTH || isPeerDataTooLong(peerData))
       throw new RequestRefusedError('other', 'the instance id or the peer data are too long')
-    const { sessionId, identity, serviceId } = await this.#requireRight(request)
+    const client = await identifyClient(this.#parts, request)
+    const { sessionId, identity, identityName, serviceId } = await this.#requireRight(client)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')
-    const dialer = { routerId, clientId: identity.id, sessionId }
+    const isSessionSigned = 'signed' in client.reference
+    const dialer = { routerId, clientId: identity.id, clientName: identityName, sessionId, isSessionSigned }
     const created = await circuits.create({ ...dialer, service, instanceId, peerData })
     try {
       if (isEncrypted) requireKey(created.peerData, 'host')
       // The right may have been revoked while the routers worked.
-      await this.#requireRight(request)
+      await this.#requireRight(client)
       return created
     } catch (error) {
       circuits.remove(created.circuit.id, true)
@@ -72,7 +79,7 @@ export class Dials {
     }
   }
 
-  #requireRight(client: SessionClient) {
+  #requireRight(client: IdentifiedClient) {
     return requireSessionRight(this.#parts, this.#parts.db, { ...client, type: 'Dial' })
   }
 }

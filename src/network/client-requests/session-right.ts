@@ -1,6 +1,7 @@
 // Decides a router's request for a client: by the session whose token it carries, and what that session may do now.
 import type { Kysely } from 'kysely'
 import type { Access } from '../../access/access.ts'
+import type { SessionReference, SessionTokens } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import type { AuthPolicies } from '../../authentication/auth-policies.ts'
 import { findOutstandingFactors } from '../../authentication/sign-in/second-factors.ts'
@@ -17,11 +18,17 @@ export interface SessionRight {
   readonly sessionId: string
   readonly apiSessionId: string
   readonly identity: RoleBearer
+  readonly identityName: string
   readonly serviceId: string
 }
 
+/** A client with the session that its token refers to. */
+export interface IdentifiedClient extends SessionClient {
+  readonly reference: SessionReference
+}
+
 /** The client that uses a session, and the purpose. */
-export interface SessionUse extends SessionClient {
+export interface SessionUse extends IdentifiedClient {
   readonly type: PolicyType
 }
 
@@ -30,6 +37,7 @@ export interface RightParts {
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
   readonly policies: Pick<AuthPolicies, 'get'>
+  readonly sessionTokens: Pick<SessionTokens, 'areSigned' | 'findReference'>
 }
 
 interface SessionRow {
@@ -39,17 +47,45 @@ interface SessionRow {
   readonly serviceId: string
   readonly type: PolicyType
   readonly identityId: string
+  readonly identityName: string
   readonly roleAttributes: string
 }
 
-const findSessionByToken = prepareQuery<[token: string], SessionRow>((db, token) =>
+const selectSession = (db: Kysely<Database>) =>
   db
     .selectFrom('sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.id', 'session.createdAt', 'session.apiSessionId', 'session.serviceId', 'session.type'])
-    .select(['session.identityId', 'identity.roleAttributes'])
-    .where('session.token', '=', token),
+    .select(['session.identityId', 'identity.roleAttributes', 'identity.name as identityName'])
+
+const findSessionByToken = prepareQuery<[token: string], SessionRow>((db, token) =>
+  selectSession(db).where('session.opaqueToken', '=', token),
 )
+
+const findSessionById = prepareQuery<[id: string], SessionRow>((db, id) =>
+  selectSession(db).where('session.id', '=', id),
+)
+
+/**
+ * Verifies the token of a client: what costs time, and comes before any transaction.
+ * @throws RequestRefusedError for a signed token that is not valid
+ */
+export async function identifyClient(
+  { sessionTokens }: Pick<RightParts, 'sessionTokens'>,
+  client: SessionClient,
+): Promise<IdentifiedClient> {
+  const reference = await sessionTokens.findReference(client.token)
+  if (!reference) throw new RequestRefusedError('unknown-session', 'the token of the session is not valid')
+  return { ...client, reference }
+}
+
+/** Returns the session that a client refers to. A signed token has to say of it what it is. */
+async function findSession(db: Kysely<Database>, reference: SessionReference): Promise<SessionRow | undefined> {
+  if ('opaqueToken' in reference) return (await findSessionByToken(db, reference.opaqueToken))[0]
+  const { id, apiSessionId, type } = reference.signed
+  const [session] = await findSessionById(db, id)
+  return session?.apiSessionId === apiSessionId && session.type === type ? session : undefined
+}
 
 /**
  * Decides whether a client may use a session so, by the present policies and posture. A session whose right was revoked does not
@@ -61,8 +97,8 @@ export async function requireSessionRight(
   db: Kysely<Database>,
   use: SessionUse,
 ): Promise<SessionRight> {
-  const { token, type, routerId } = use
-  const [session] = await findSessionByToken(db, token)
+  const { reference, type, routerId } = use
+  const session = await findSession(db, reference)
   if (!session) throw new RequestRefusedError('unknown-session', 'the session does not exist')
   const { id: sessionId, apiSessionId, serviceId } = session
   const apiSession = apiSessions.get(apiSessionId)
@@ -81,5 +117,5 @@ export async function requireSessionRight(
       'router-not-permitted',
       'policies do not open this router to the client and the service',
     )
-  return { sessionId, apiSessionId, identity, serviceId }
+  return { sessionId, apiSessionId, identity, identityName: session.identityName, serviceId }
 }

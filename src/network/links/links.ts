@@ -139,12 +139,20 @@ export class Links implements PathFinder, RouterObserver {
     return !this.#isConnected(sourceId) || !this.#isConnected(destinationId)
   }
 
-  /** Follows what a router reports of the links that it dialed. Reports of a connection that was replaced are ignored. */
-  report(router: ConnectedRouter, reports: readonly LinkReport[]): void {
+  /**
+   * Follows what a router reports of the links that it dialed. Reports of a connection that was replaced are ignored.
+   * @param areAll whether these are all of its links: then others are gone
+   */
+  report(router: ConnectedRouter, reports: readonly LinkReport[], areAll = false): void {
     for (const one of reports) {
       if (this.#connected.get(router.id) !== router) return
       this.#reportOne(router, one)
     }
+    if (!areAll || this.#connected.get(router.id) !== router) return
+    const reportedIds = new Set(reports.map(({ id }) => id))
+    for (const entry of [...this.#byRouter.get(router.id)])
+      if (entry.link.sourceId === router.id && !reportedIds.has(entry.link.id)) this.#lose(entry, 'failed')
+    this.#confirmationDeadlines.delete(router)
   }
 
   #reportOne(router: ConnectedRouter, report: LinkReport): void {

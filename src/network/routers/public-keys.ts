@@ -1,10 +1,12 @@
-// Keeps edge routers informed of the certificates that those of clients may lead to: they refuse a client whose certificate leads to
-// none of these, before it shows the token of a session.
+// Keeps edge routers informed of the certificates that those of clients may lead to, and of those by which tokens are verified. They
+// refuse a client whose certificate leads to none of them, and a token by another key.
 //
 // A router is told about all of them when it connects, and about the difference at each change. Routers of release 1 need none.
 import type { X509Certificate } from 'node:crypto'
 import type { ClientTrustStore } from '../../authentication/sign-in/client-trust.ts'
+import type { TokenKeys } from '../../authentication/tokens/token-keys.ts'
 import { cas } from '../../definitions/resources/cas.ts'
+import { tokenKeys } from '../../definitions/resources/token-keys.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
 import type { Change, Commit } from '../../storage/transactions/changes.ts'
@@ -18,6 +20,7 @@ interface PublicKeyParts {
   readonly authority: Pick<Authority, 'trust' | 'onChange'>
   readonly clientTrust: Pick<ClientTrustStore, 'listVerified'>
   readonly connected: ConnectedRouters
+  readonly tokenKeys: Pick<TokenKeys, 'listCertificates'>
 }
 
 export class PublicKeys implements SideEffect {
@@ -26,15 +29,17 @@ export class PublicKeys implements SideEffect {
   readonly #authority: PublicKeyParts['authority']
   readonly #clientTrust: PublicKeyParts['clientTrust']
   readonly #connected: ConnectedRouters
+  readonly #tokenKeys: PublicKeyParts['tokenKeys']
   /** The public keys that connected routers hold. Undefined while no router is connected that has received them. */
   #announced: PublicKeysById | undefined
   /** All of `#announced`, for routers that connect. */
   #all: PublicKeyAnnouncement | undefined
 
-  constructor({ authority, clientTrust, connected }: PublicKeyParts) {
+  constructor({ authority, clientTrust, connected, tokenKeys }: PublicKeyParts) {
     this.#authority = authority
     this.#clientTrust = clientTrust
     this.#connected = connected
+    this.#tokenKeys = tokenKeys
     authority.onChange(() => this.#announceDifference())
   }
 
@@ -52,7 +57,8 @@ export class PublicKeys implements SideEffect {
   }
 
   apply({ changes }: Commit): void {
-    if (changes.some(({ resource }) => resource === cas.plural)) this.#announceDifference()
+    if (changes.some(({ resource }) => resource === cas.plural || resource === tokenKeys.plural))
+      this.#announceDifference()
   }
 
   /** All keys, as a router that receives the whole data model has to know them. */
@@ -94,11 +100,14 @@ export class PublicKeys implements SideEffect {
     return this.#connected.list().filter(({ isEdge, hello }) => isEdge && hello.hasDataModel)
   }
 
-  /** The roots of the controller, former ones too, and the authorities of operators. The key that signs tokens belongs here as well. */
+  /** The roots of the controller, former ones too, the authorities of operators, and the keys of tokens. */
   #list(withoutIds: ReadonlySet<string> = NONE): PublicKeysById {
     const verified = this.#clientTrust.listVerified().filter(({ record }) => !withoutIds.has(record.id))
     const registered = verified.flatMap(({ anchors }) => anchors)
-    const keys = [...this.#authority.trust.roots, ...registered].map(toPublicKey)
+    const anchors = [...this.#authority.trust.roots, ...registered].map((one) =>
+      toPublicKey(one, 'client certificates'),
+    )
+    const keys = [...anchors, ...this.#tokenKeys.listCertificates().map((one) => toPublicKey(one, 'tokens'))]
     return new Map(keys.map((key) => [key.id, key]))
   }
 }
@@ -108,10 +117,10 @@ const NONE: ReadonlySet<string> = new Set()
 const publicKeys = new WeakMap<X509Certificate, PublicKey>()
 
 /** Routers find a key by the fingerprint of its certificate. */
-function toPublicKey(certificate: X509Certificate): PublicKey {
+function toPublicKey(certificate: X509Certificate, usage: PublicKey['usage']): PublicKey {
   let key = publicKeys.get(certificate)
   if (!key) {
-    key = { id: computeFingerprint(certificate), certificate: certificate.raw, usage: 'client certificates' }
+    key = { id: computeFingerprint(certificate), certificate: certificate.raw, usage }
     publicKeys.set(certificate, key)
   }
   return key

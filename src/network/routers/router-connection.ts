@@ -53,12 +53,20 @@ export interface SyncPart {
   readonly isLast: boolean
 }
 
+/** An API session, or a service session, that has ended. */
+export interface EndedSession {
+  /** Undefined if the router is not known to have one. */
+  readonly id?: string
+  /** The opaque token. */
+  readonly token: string
+}
+
 /** A message to routers about sessions. One announcement may go to many routers. */
 export type SessionAnnouncement =
   | { readonly kind: 'api-sessions-added'; readonly apiSessions: readonly RouterApiSession[]; readonly part?: SyncPart }
   | { readonly kind: 'api-sessions-updated'; readonly apiSessions: readonly RouterApiSession[] }
-  | { readonly kind: 'api-sessions-removed'; readonly tokens: readonly string[] }
-  | { readonly kind: 'sessions-removed'; readonly tokens: readonly string[] }
+  | { readonly kind: 'api-sessions-removed'; readonly sessions: readonly EndedSession[] }
+  | { readonly kind: 'sessions-removed'; readonly sessions: readonly EndedSession[] }
 
 /** The data that the two ends of a circuit exchange through the controller: header id → value. */
 export type PeerData = ReadonlyMap<number, Buffer>
@@ -125,8 +133,23 @@ export interface RouteResult {
   readonly peerData: PeerData
 }
 
+/** In the order of the codes by which routers tell them apart; those of release 1 know the first five. */
+export const ROUTE_FAILURE_KINDS = [
+  'generic',
+  'invalid terminator',
+  'misconfigured terminator',
+  'dial timed out',
+  'dial refused',
+  'rejected by the application',
+  'name not resolved',
+  'port not allowed',
+  'invalid link destination',
+  'resources not available',
+] as const
+export type RouteFailureKind = (typeof ROUTE_FAILURE_KINDS)[number]
+
 export interface RouteFailure {
-  readonly kind: 'generic' | 'invalid terminator' | 'misconfigured terminator' | 'dial timed out' | 'dial refused'
+  readonly kind: RouteFailureKind
   /** In the words of the router. */
   readonly message: string
 }
@@ -138,6 +161,8 @@ export interface TerminatorQuestion {
   readonly address: string
   /** The response repeats it. */
   readonly marker: bigint
+  /** Whether it was created over this connection: then the router asks the host itself. */
+  readonly isNew: boolean
 }
 
 /** A router's report about a terminator. */
@@ -170,8 +195,8 @@ export interface PublicKey {
   readonly id: string
   /** DER. */
   readonly certificate: Uint8Array
-  /** The certificates that lead to the key, and are verified by it: those of clients. */
-  readonly usage: 'client certificates'
+  /** What the key verifies: the certificates of clients, which lead to it, or tokens of the controller. */
+  readonly usage: 'client certificates' | 'tokens'
 }
 
 /** A message to routers about public keys, besides those that they have. */
@@ -224,6 +249,8 @@ export interface RouterConnection {
   waitUntilWritable(): Promise<void> | undefined
   /** Asks whether these terminators are there; the router may give up those that are not. */
   validateTerminators(terminators: readonly TerminatorQuestion[]): void
+  /** Has the router give up a terminator, whose host is told, because its session has ended. */
+  endTerminator(terminatorId: string): void
   /** When the router last sent anything, by the monotonic clock. */
   readonly lastHeardAt: number
   /** Ends the connection. The reason goes to the log only: routers are not told. */

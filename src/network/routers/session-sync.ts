@@ -34,8 +34,8 @@ interface PendingChanges {
   readonly changedIds: Set<string>
   /** Identities whose certificates changed. */
   readonly identityIds: Set<string>
-  readonly removedTokens: string[]
-  readonly removedSessionTokens: string[]
+  readonly removedIds: string[]
+  readonly removedSessionIds: string[]
 }
 
 interface SessionSyncParts {
@@ -85,19 +85,18 @@ export class SessionSync implements SideEffect {
   apply({ changes }: Commit): void {
     if (!this.#connected.hasEdgeRouters || this.#isClosed) return
     for (const change of changes) this.#note(change)
-    const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
-    const count =
-      addedIds.size + changedIds.size + identityIds.size + removedTokens.length + removedSessionTokens.length
+    const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = this.#pending
+    const count = addedIds.size + changedIds.size + identityIds.size + removedIds.length + removedSessionIds.length
     if (count === 0 || this.#isFlushScheduled) return
     this.#isFlushScheduled = true
     this.#flushed = this.#flushAfter(this.#flushed)
   }
 
   #note({ resource, operation, id, before, after }: Change): void {
-    const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = this.#pending
+    const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = this.#pending
     if (resource === apiSessions.plural) {
       if (operation === 'create') addedIds.add(id)
-      if (operation === 'delete' && !addedIds.delete(id)) removedTokens.push(this.#apiSessions.deriveToken(id))
+      if (operation === 'delete' && !addedIds.delete(id)) removedIds.push(id)
     } else if (resource === sessionCertificates.plural) {
       const record = after ?? before
       if (record) changedIds.add(record.apiSessionId)
@@ -105,7 +104,7 @@ export class SessionSync implements SideEffect {
       const record = after ?? before
       if (record?.method === 'cert') identityIds.add(record.identityId)
     } else if (resource === sessions.plural && operation === 'delete') {
-      removedSessionTokens.push(this.#apiSessions.deriveToken(id))
+      removedSessionIds.push(id)
     }
   }
 
@@ -177,19 +176,25 @@ export class SessionSync implements SideEffect {
   recordActivity(router: ConnectedRouter, tokens: readonly string[]): void {
     const now = this.#clock.now()
     const endedTokens = tokens.filter((token) => !this.#apiSessions.use(token, now))
-    if (endedTokens.length > 0) router.connection.announce({ kind: 'api-sessions-removed', tokens: endedTokens })
+    if (endedTokens.length > 0)
+      router.connection.announce({ kind: 'api-sessions-removed', sessions: endedTokens.map((token) => ({ token })) })
   }
 
-  /** Says which of the service sessions that a router knows have ended. */
-  async validateSessions(router: ConnectedRouter, tokens: readonly string[]): Promise<void> {
+  /**
+   * Says which of the service sessions that a router knows have ended.
+   * @param names their ids, or the opaque tokens if the router is of release 1
+   */
+  async validateSessions(router: ConnectedRouter, names: readonly string[]): Promise<void> {
+    const column = router.hello.hasDataModel ? 'id' : 'opaqueToken'
     const rows = await this.#db
       .selectFrom('sessions')
-      .select('token')
-      .where(isOneOf(this.#db, 'token', tokens))
+      .select(['id', 'opaqueToken'])
+      .where(isOneOf(this.#db, column, names))
       .execute()
-    const valid = new Set(rows.map(({ token }) => token))
-    const endedTokens = tokens.filter((token) => !valid.has(token))
-    if (endedTokens.length > 0) router.connection.announce({ kind: 'sessions-removed', tokens: endedTokens })
+    const valid = new Set(rows.map((row) => row[column]))
+    const ended = names.filter((name) => !valid.has(name))
+    const sessions = ended.map((name) => (column === 'id' ? { id: name, token: '' } : { token: name }))
+    if (ended.length > 0) router.connection.announce({ kind: 'sessions-removed', sessions })
   }
 
   /** Announces what is pending by then. Never before an earlier batch: what one adds the next one may remove. */
@@ -215,7 +220,7 @@ export class SessionSync implements SideEffect {
 
   /** Removals come last: a session that was announced and ended in one batch must not remain. */
   async #toAnnouncements(pending: PendingChanges): Promise<SessionAnnouncement[]> {
-    const { addedIds, changedIds, identityIds, removedTokens, removedSessionTokens } = pending
+    const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = pending
     const affectedIds = new Set([...changedIds, ...(await this.#listApiSessionsOf([...identityIds]))])
     const announcements: SessionAnnouncement[] = []
     for (const ids of split([...addedIds], PART_SIZE))
@@ -225,10 +230,11 @@ export class SessionSync implements SideEffect {
       const apiSessions = await this.#read(ids)
       if (apiSessions.length > 0) announcements.push({ kind: 'api-sessions-updated', apiSessions })
     }
-    for (const tokens of split(removedTokens, TOKENS_PER_MESSAGE))
-      announcements.push({ kind: 'api-sessions-removed', tokens })
-    for (const tokens of split(removedSessionTokens, TOKENS_PER_MESSAGE))
-      announcements.push({ kind: 'sessions-removed', tokens })
+    const toEnded = (id: string) => ({ id, token: this.#apiSessions.deriveToken(id) })
+    for (const ids of split(removedIds, TOKENS_PER_MESSAGE))
+      announcements.push({ kind: 'api-sessions-removed', sessions: ids.map(toEnded) })
+    for (const ids of split(removedSessionIds, TOKENS_PER_MESSAGE))
+      announcements.push({ kind: 'sessions-removed', sessions: ids.map(toEnded) })
     return announcements
   }
 
@@ -276,8 +282,8 @@ function emptyChanges(): PendingChanges {
     addedIds: new Set(),
     changedIds: new Set(),
     identityIds: new Set(),
-    removedTokens: [],
-    removedSessionTokens: [],
+    removedIds: [],
+    removedSessionIds: [],
   }
 }
 

@@ -9,7 +9,12 @@ import type { Context, WriteContext } from '../../storage/transactions/context.t
 import { isOneOf } from '../../storage/untyped.ts'
 import { RequestRefusedError } from '../client-requests/request-refused.ts'
 import { MAX_INSTANCE_ID_LENGTH, type SessionClient } from '../client-requests/session-client.ts'
-import { type RightParts, requireSessionRight, type SessionRight } from '../client-requests/session-right.ts'
+import {
+  identifyClient,
+  type RightParts,
+  requireSessionRight,
+  type SessionRight,
+} from '../client-requests/session-right.ts'
 import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
 import { MAX_TERMINATOR_COST } from './terminator-costs.ts'
 import {
@@ -85,7 +90,7 @@ export class HostedTerminators {
   async create(context: Context, host: SessionClient, hosted: HostedTerminator): Promise<void> {
     requireValid(hosted)
     const { routerId } = host
-    const use = { ...host, type: 'Bind' } as const
+    const use = { ...(await identifyClient(this.#parts, host)), type: 'Bind' } as const
     const right = await requireSessionRight(this.#parts, context.db, use)
     // A router repeats its requests when it connects again, for all its terminators at once.
     if (this.#isStored(hosted, routerId, right)) return
@@ -155,9 +160,9 @@ export class HostedTerminators {
     { cost, precedence }: TerminatorChange,
   ): Promise<void> {
     if (cost !== undefined) requireValidCost(cost)
+    const client = 'token' in actor ? await identifyClient(this.#parts, actor) : undefined
     await writeOrRefuse(context, async (tx) => {
-      const host =
-        'token' in actor ? await requireSessionRight(this.#parts, tx.db, { ...actor, type: 'Bind' }) : undefined
+      const host = client && (await requireSessionRight(this.#parts, tx.db, { ...client, type: 'Bind' }))
       const existing = await find(tx, terminators, id)
       const isOwn = existing?.isSystem && existing.routerId === actor.routerId
       if (!isOwn || (host && (existing.hostId !== host.identity.id || existing.serviceId !== host.serviceId)))
@@ -177,6 +182,21 @@ export class HostedTerminators {
     return writeOrRefuse(context, async (tx) =>
       this.#parts.entities.removeAllIn(tx, terminators, await findOwn(tx.db, routerId, ids), 'none'),
     )
+  }
+
+  /** Removes terminators whose sessions have ended, except those that their hosts have bound by other sessions since. */
+  async removeEnded(context: Context, ended: readonly LiveTerminator[]): Promise<void> {
+    const [ids, sessionIds] = [ended.map(({ id }) => id), ended.map(({ sessionId }) => sessionId)]
+    await context.write(async (tx) => {
+      const rows = await tx.db
+        .selectFrom('terminators')
+        .select('id')
+        .where(isOneOf(tx.db, 'id', ids))
+        .where(isOneOf(tx.db, 'sessionId', sessionIds))
+        .execute()
+      const remainingIds = rows.map(({ id }) => id)
+      await this.#parts.entities.removeAllIn(tx, terminators, remainingIds, 'none')
+    })
   }
 
   /**

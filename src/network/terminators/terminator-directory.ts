@@ -63,6 +63,8 @@ export class TerminatorDirectory implements DerivedRows {
   #byRouter = new SetMap<LiveTerminator>()
   /** Session → terminators that its host bound by it, as long as it lasts. */
   #bySession = new SetMap()
+  /** The terminators of the sessions that the last commits ended, until they are taken. */
+  #ended: LiveTerminator[] = []
 
   get(id: string): LiveTerminator | undefined {
     return this.#byId.get(id)
@@ -87,6 +89,20 @@ export class TerminatorDirectory implements DerivedRows {
   /** The terminators of a router. */
   listOfRouter(routerId: string): Iterable<LiveTerminator> {
     return this.#byRouter.get(routerId)
+  }
+
+  /** The terminators of a router whose sessions have ended. */
+  listEndedOfRouter(routerId: string): LiveTerminator[] {
+    return [...this.#byRouter.get(routerId)].filter(
+      ({ id, sessionId }) => sessionId !== '' && !this.#bySession.get(sessionId).has(id),
+    )
+  }
+
+  /** Returns the terminators of sessions that have ended since the last call. */
+  takeEnded(): readonly LiveTerminator[] {
+    const ended = this.#ended
+    if (ended.length > 0) this.#ended = []
+    return ended
   }
 
   async rebuild(db: Kysely<Database>): Promise<void> {
@@ -129,7 +145,9 @@ export class TerminatorDirectory implements DerivedRows {
     this.#bySession.clear(sessionId)
     for (const id of ids) {
       const terminator = this.#byId.get(id)
-      if (terminator) this.#removeFromService(terminator)
+      if (!terminator) continue
+      this.#removeFromService(terminator)
+      this.#ended.push(terminator)
     }
   }
 

@@ -62,7 +62,10 @@ export class TerminatorValidation {
     for (let at = 0; at < due.length; at += TERMINATORS_PER_MESSAGE) {
       const questions = due.slice(at, at + TERMINATORS_PER_MESSAGE)
       router.connection.validateTerminators(
-        questions.map(({ terminator: { id, binding, address }, marker }) => ({ id, binding, address, marker })),
+        questions.map(({ terminator: { id, binding, address, createdAt }, marker }) => ({
+          ...{ id, binding, address, marker },
+          isNew: now - createdAt < monotonic - router.connectedAt,
+        })),
       )
     }
   }

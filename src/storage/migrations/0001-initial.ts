@@ -330,10 +330,10 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['identityId', 'text'],
       ['serviceId', 'text'],
       ['type', 'text'],
-      ['token', 'text'],
+      ['opaqueToken', 'text'],
     ],
     {
-      unique: [['token'], ['apiSessionId', 'serviceId', 'type']],
+      unique: [['opaqueToken'], ['apiSessionId', 'serviceId', 'type']],
       references: { apiSessionId: 'api_sessions', identityId: 'identities', serviceId: 'services' },
     },
   )
@@ -408,8 +408,20 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     [
       ['controllerId', 'text', 'null'],
       ['oidc', 'text'],
+      ['signsSessionsSince', 'integer', 'null'],
     ],
     { unique: [['controllerId']], references: { controllerId: 'controllers' } },
+  )
+  await records(
+    'token_keys',
+    [
+      ['kid', 'text'],
+      ['certificate', 'text'],
+      ['encryptedKey', 'text'],
+      ['signsFrom', 'integer'],
+      ['notAfter', 'integer'],
+    ],
+    { unique: [['kid']] },
   )
   await auditTable(db)
   await receiptTable(db)

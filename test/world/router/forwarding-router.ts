@@ -13,7 +13,7 @@ import {
 } from '../../../server/control-channel/messages/control_pb.ts'
 import { ClientHelloSchema } from '../../../server/control-channel/messages/edge_pb.ts'
 import type { EnrolledRouter } from './enrolled-router.ts'
-import { SimulatedRouter } from './simulated-router.ts'
+import { groupedHeaders, SimulatedRouter } from './simulated-router.ts'
 
 /** The router's response to a route: it succeeds, fails with a code, or sends nothing. */
 export type RouteReply = 'success' | 'silence' | { readonly code: number; readonly text: string }
@@ -66,19 +66,21 @@ export class ForwardingRouter {
     wire.takeAtOnce = (message) => this.#take(message)
   }
 
-  /** Connects an edge router. @param earlier the connection of the same process that it continues */
+  /** Connects an edge router. @param earlier the connection of the same process that it continues; of release 1 only */
   static async connect(
     address: { url: string; rootPem: string },
     enrolled: EnrolledRouter,
     earlier?: ForwardingRouter,
+    release: 1 | 2 = 1,
   ): Promise<ForwardingRouter> {
     const wire = await SimulatedRouter.open({ ...address, ...enrolled })
     if (earlier) wire.continueFrom(earlier.wire)
     const router = new ForwardingRouter(enrolled.id, wire)
     for (const [id, table] of earlier?.tables ?? []) router.tables.set(id, table)
-    wire.introduce(enrolled.id)
+    wire.introduce(enrolled.id, release === 2 ? groupedHeaders() : undefined)
     await wire.takeType(2)
-    wire.send(20001, toBinary(ClientHelloSchema, create(ClientHelloSchema, { version: 'v1.6.5' })))
+    const version = release === 2 ? 'v2.0.3' : 'v1.6.5'
+    wire.send(20001, toBinary(ClientHelloSchema, create(ClientHelloSchema, { version })))
     await wire.takeReply(wire.send(1))
     return router
   }

@@ -88,6 +88,11 @@ export interface BindOptions {
   readonly peerData?: Readonly<Record<number, Uint8Array>>
 }
 
+let addresses = 0
+
+/** Another address of a terminator, as routers choose them. */
+export const newAddress = () => `terminator-${++addresses}`
+
 export const HOST_KEY = Buffer.alloc(32, 7)
 
 /** Peer data with as many entries of as many bytes. */
@@ -142,8 +147,8 @@ export async function removeTerminators(router: SimulatedRouter, terminatorIds: 
 /** The next question of the controller about terminators. */
 export async function takeQuestions(router: SimulatedRouter) {
   const message = await router.takeType(1041)
-  const { terminators, fixInvalid } = fromBinary(ValidateTerminatorsV2RequestSchema, message.body)
-  return { message, terminators, fixInvalid }
+  const { terminators, fixInvalid, postCreate } = fromBinary(ValidateTerminatorsV2RequestSchema, message.body)
+  return { message, terminators, fixInvalid, postCreate }
 }
 
 /** Responds to a question: these terminators are there, and the others are not. */

@@ -50,17 +50,17 @@ export class TestNetwork {
     return this.#address
   }
 
-  async router(): Promise<ForwardingRouter> {
+  async router(release: 1 | 2 = 1): Promise<ForwardingRouter> {
     const enrolled = await enrolledRouter(this.world, { name: newName('router') })
-    const router = await ForwardingRouter.connect(this.#address, enrolled)
+    const router = await ForwardingRouter.connect(this.#address, enrolled, undefined, release)
     this.#routers.push(router)
     this.#enrolled.set(router.id, enrolled)
     return router
   }
 
   /** Connects a router again: the same process, or without `earlier` a new one. */
-  async reconnect(id: string, earlier?: ForwardingRouter): Promise<ForwardingRouter> {
-    const router = await ForwardingRouter.connect(this.#address, this.#enrolled.get(id)!, earlier)
+  async reconnect(id: string, earlier?: ForwardingRouter, release: 1 | 2 = 1): Promise<ForwardingRouter> {
+    const router = await ForwardingRouter.connect(this.#address, this.#enrolled.get(id)!, earlier, release)
     this.#routers.push(router)
     return router
   }
