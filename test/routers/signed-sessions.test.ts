@@ -73,6 +73,27 @@ describe('clients receive', () => {
     expect(isSigned((await network.client(serviceId)).token)).toBe(true)
   })
 
+  it('no session that they host by and have an opaque token of, until they ask for it again: then a signed one', async () => {
+    const serviceId = await network.service()
+    await network.router()
+    const { sessionId, apiSessionToken: token } = await network.client(serviceId, 'Bind')
+    const path = `${CLIENT}/sessions/${sessionId}`
+    const { world } = network
+    const read = () => world.send({ method: 'GET', path, token })
+    expect((await read()).status).toBe(200)
+    await network.router(2)
+    expect((await read()).status).toBe(404)
+    expect(await network.manage.get(`/sessions/${sessionId}`)).toMatchObject({ id: sessionId })
+    const again = await world.send({
+      method: 'POST',
+      path: `${CLIENT}/sessions`,
+      token,
+      body: { serviceId, type: 'Bind' },
+    })
+    expect(again.body.data).toMatchObject({ id: sessionId, token: expect.toSatisfy(isSigned) })
+    expect((await read()).body.data.token).toBe(again.body.data.token)
+  })
+
   it('signed tokens for ever: also when that router was deleted, and by another process', async () => {
     const serviceId = await network.service()
     await network.router()

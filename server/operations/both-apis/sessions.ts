@@ -4,7 +4,9 @@ import { getViewer } from '../../../src/access/viewers.ts'
 import type { NewSessionView } from '../../../src/behaviors/session-behavior.ts'
 import { sessions, sessionTypes } from '../../../src/definitions/resources/sessions.ts'
 import { f, type Tags } from '../../../src/definitions/schema/fields.ts'
+import { notFoundError } from '../../../src/foundation/errors.ts'
 import type { PolicyType } from '../../../src/policy/policy-index.ts'
+import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
 import { JSON_FORMS } from '../../api/dialects.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
 import { listQuery } from '../../api/query.ts'
@@ -69,8 +71,13 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: READ,
     returns: { kind: 'record', resource: 'sessions' },
     async run(call) {
-      const { id } = await requireVisibleRow(call, sessions)
-      return respondWithRecord(call, sessions, id)
+      const row = await requireVisibleRow(call, sessions)
+      const { caller } = call.context
+      const isOwn = caller.kind === 'identity' && caller.apiSessionId === row.apiSessionId
+      const session = { id: row.id, type: row.type as PolicyType, createdAt: row.createdAt as number }
+      if (isOwn && call.controller.sessionTokens.isOutdated(session))
+        throw notFoundError(toResourceNoun(sessions), row.id)
+      return respondWithRecord(call, sessions, row.id)
     },
   }),
   defineOperation({

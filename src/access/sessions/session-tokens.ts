@@ -72,7 +72,8 @@ export class SessionTokens implements DerivedRows {
   readonly #signed = new LRUCache<string, SignedToken>({ max: MAX_CACHED })
   /** By the hash of the token. */
   readonly #verified = new LRUCache<string, VerifiedToken>({ max: MAX_CACHED })
-  #areSigned = false
+  /** When the first router connected that needs signed tokens; null if none has. */
+  #signsSince: Instant | null = null
 
   constructor(parts: SessionTokensParts) {
     this.#parts = parts
@@ -80,7 +81,7 @@ export class SessionTokens implements DerivedRows {
 
   /** Whether clients receive signed tokens. */
   get areSigned(): boolean {
-    return this.#areSigned
+    return this.#signsSince !== null
   }
 
   async rebuild(db: Kysely<Database>): Promise<void> {
@@ -89,20 +90,20 @@ export class SessionTokens implements DerivedRows {
       .select('signsSessionsSince')
       .where('id', '=', GLOBAL_SETTINGS)
       .executeTakeFirst()
-    this.#areSigned = row != null && row.signsSessionsSince !== null
+    this.#signsSince = row?.signsSessionsSince ?? null
   }
 
   apply({ changes }: Commit): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource === sessions.plural && operation === 'delete') this.#signed.delete(id)
       if (resource === controllerSettings.plural && id === GLOBAL_SETTINGS && after)
-        this.#areSigned = after.signsSessionsSince !== null
+        this.#signsSince = after.signsSessionsSince
     }
   }
 
   /** Has clients receive signed tokens from now on, for ever: a router needs them. */
   async beginSigning(context: Context): Promise<void> {
-    if (this.#areSigned) return
+    if (this.areSigned) return
     const { entities, keys } = this.#parts
     await keys.ensureKey(context)
     await context.write(async (tx) => {
@@ -112,9 +113,17 @@ export class SessionTokens implements DerivedRows {
     })
   }
 
+  /**
+   * Whether the client of a session has to ask for it once more, because it has an opaque token. Clients that dial take the token that
+   * they read; hosts keep the one that they were given, and would show it to routers of release 2 again and again.
+   */
+  isOutdated({ id, type, createdAt }: Pick<NamedSession, 'id' | 'type'> & { readonly createdAt: Instant }): boolean {
+    return type === 'Bind' && this.#signsSince !== null && createdAt <= this.#signsSince && !this.#signed.has(id)
+  }
+
   /** The token that the client of a session receives. */
   getToken(session: SessionClaims): Awaitable<string> {
-    if (!this.#areSigned) return this.#parts.apiSessions.deriveToken(session.id)
+    if (!this.areSigned) return this.#parts.apiSessions.deriveToken(session.id)
     const now = this.#parts.clock.now()
     const last = this.#signed.get(session.id)
     if (last && now - last.signedAt < RENEWED_AFTER_MS && last.signedAt <= now) return last.token
