@@ -550,17 +550,20 @@ describe('a circuit ends', () => {
 describe('the right to dial', () => {
   useOwnNetworks()
 
-  it.runIf(areTokensSigned)('ends circuits when it is lost: the routers are told, and drop the circuit at once', async () => {
-    const router = await network.router()
-    const { client } = await hosted(router)
-    const { circuitId } = await router.dial(client)
-    const [policy] = await network.manage.get('/service-policies?filter=type=1')
-    await network.manage.change('DELETE', `/service-policies/${policy.id}`)
-    await router.wire.takeType(20102)
-    expect(router.unroutes).toMatchObject([{ circuitId, now: true }])
-    expect(network.fabric.circuits.get(circuitId)).toBeUndefined()
-    expect(await router.dial(client)).toMatchObject({ type: 20002, code: 3 })
-  })
+  it.runIf(areTokensSigned)(
+    'ends circuits when it is lost: the routers are told, and drop the circuit at once',
+    async () => {
+      const router = await network.router()
+      const { client } = await hosted(router)
+      const { circuitId } = await router.dial(client)
+      const [policy] = await network.manage.get('/service-policies?filter=type=1')
+      await network.manage.change('DELETE', `/service-policies/${policy.id}`)
+      await router.wire.takeType(20102)
+      expect(router.unroutes).toMatchObject([{ circuitId, now: true }])
+      expect(network.fabric.circuits.get(circuitId)).toBeUndefined()
+      expect(await router.dial(client)).toMatchObject({ type: 20002, code: 3 })
+    },
+  )
 
   const withOpaqueTokens = it.skipIf(areTokensSigned)
   withOpaqueTokens(

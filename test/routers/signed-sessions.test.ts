@@ -31,7 +31,7 @@ afterEach(() => network.close())
 
 const isSigned = (token: string) => token.split('.').length === 3
 
-/** What the API says of the session of a client: asked for again, and read. */
+/** The tokens in the API's responses about the session of a client: read, asked for again, and listed. */
 async function readTokens({ apiSessionToken: token, sessionId }: { apiSessionToken: string; sessionId: string }) {
   const { world } = network
   const read = await world.send({ method: 'GET', path: `${CLIENT}/sessions/${sessionId}`, token })
@@ -202,7 +202,7 @@ describe('the key of tokens', () => {
     }
     const kids = controller.tokenKeys.listCertificates().map(computeFingerprint)
     expect(kids).not.toContain(first!.kid)
-    // Those that signed in the last year, the present one and the next one.
+    // The keys that signed in the last year, the present one and the next one.
     expect(kids.length).toBeLessThanOrEqual(8)
   })
 })

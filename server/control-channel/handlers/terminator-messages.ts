@@ -139,7 +139,7 @@ const CREATE_RESULTS: Readonly<Partial<Record<RequestRefusalReason, CreateTermin
   'unknown-session': CreateTerminatorResult.FailedInvalidSession,
 }
 
-/** What routers of release 2, or their clients, do about a refusal. By default the router gives up after the third one. */
+/** The reaction of routers of release 2, or of their clients, to a refusal. By default the router gives up after the third one. */
 const RetryHint = { DEFAULT: 0, TOO_BUSY: 1, START_OVER: 2, NOT_RETRIABLE: 3 } as const
 
 const RETRY_HINTS: Readonly<Record<RequestRefusalReason, number>> = {

@@ -25,7 +25,7 @@ export interface NamedSession {
   readonly type: PolicyType
 }
 
-/** What a token of a session says. */
+/** The session that a token is signed for, with its owner and its service. */
 export interface SessionClaims extends NamedSession {
   readonly identityId: string
   readonly serviceId: string
@@ -150,7 +150,7 @@ export class SessionTokens implements DerivedRows {
     return token
   }
 
-  /** What a token refers to; undefined if it is a signed one that is not valid. Whether the session exists is not examined. */
+  /** Returns the session that a token refers to; undefined for a signed token that is not valid. The session need not exist. */
   async findReference(token: string): Promise<SessionReference | undefined> {
     if (!token.startsWith(JWT_PREFIX)) return { opaqueToken: token }
     if (token.length > MAX_TOKEN_LENGTH) return undefined

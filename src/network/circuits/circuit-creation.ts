@@ -246,8 +246,8 @@ export class CircuitCreation {
 }
 
 /**
- * What the host is told: what the client says, and the identity of the client, if the router of the host passes it on. The controller
- * states the identity: what the client or its router says of it is dropped.
+ * The data of the client, with its identity if the router of the host passes it on. The controller states the identity: what the client
+ * or its router says of it is dropped.
  */
 function introduceClient({ clientId, clientName, peerData }: CircuitRequest, isPassedOn: boolean): PeerData {
   const introduced = new Map(peerData)

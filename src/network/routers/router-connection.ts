@@ -195,7 +195,7 @@ export interface PublicKey {
   readonly id: string
   /** DER. */
   readonly certificate: Uint8Array
-  /** What the key verifies: the certificates of clients, which lead to it, or tokens of the controller. */
+  /** The key verifies certificates of clients, which lead to it, or tokens of the controller. */
   readonly usage: 'client certificates' | 'tokens'
 }
 
