@@ -95,10 +95,11 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   }
 
   async prepareCreate(
-    _context: Context,
-    _draft: Draft<typeof identities>,
-    { enrollment }: Inputs<typeof identities>,
+    { clock }: Context,
+    { next }: Draft<typeof identities>,
+    { disabled, enrollment }: Inputs<typeof identities>,
   ): Promise<RequestedEnrollment | null | undefined> {
+    if (disabled) next.disabledAt = clock.now()
     return enrollment
   }
 

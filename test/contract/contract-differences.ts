@@ -164,6 +164,11 @@ export const ADDED: readonly Difference[] = [
     because: 'an administrator chooses how long a token is valid where it is made, not only where it is refreshed',
   },
   {
+    operations: /^POST \/identities$/,
+    facts: /^body\.disabled: boolean$/,
+    because: 'an identity can be created disabled: two requests would leave a moment in which it can sign in',
+  },
+  {
     operations: /^POST \/identities\/\{\}\/disable$/,
     facts: /^body\.durationMinutes (minimum|maximum) -?\d+$/,
     because: 'as far as times go',

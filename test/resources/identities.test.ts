@@ -47,6 +47,20 @@ describe('an identity', () => {
     expect(await findMatches('Router')).toEqual([router])
   })
 
+  it('is created disabled if asked, in the transaction of its creation, and enabled later', async () => {
+    const id = await make({ disabled: true, enrollment: { ott: true } })
+
+    const created = await manage.get(`/identities/${id}`)
+    expect(created).toMatchObject({ disabled: true, disabledAt: created.createdAt })
+    expect(created).not.toHaveProperty('disabledUntil')
+    const audited = await manage.get(`/controller/audit?filter=${encodeURIComponent(`entityId = "${id}"`)}`)
+    expect(audited).toHaveLength(1)
+    await manage.change('POST', `/identities/${id}/enable`, {})
+    expect(await manage.get(`/identities/${id}`)).toMatchObject({ disabled: false })
+    expect(await manage.get(`/identities/${await make()}`)).toMatchObject({ disabled: false })
+    expect((await manage.call('POST', '/identities', body({ disabled: 'maybe' }))).status).toBe(400)
+  })
+
   it('has blank for nothing where that is meant: external id and auth policy', async () => {
     const id = await make({ externalId: 'me', authPolicyId: ' ' })
 

@@ -96,6 +96,11 @@ export const identities = defineResource({
     type: { field: 'typeId', values: { Default: identityTypeIds.filter((id) => id !== 'Router') } },
   },
   inputs: {
+    disabled: f.bool({
+      access: 'create',
+      default: false,
+      summary: 'Create it disabled, so that it cannot sign in before it is enabled.',
+    }),
     enrollment: f.object(
       {
         ott: f.bool({ summary: 'Make a one-time token, by which a device gets a certificate.' }),
