@@ -62,6 +62,11 @@ export class ControllerProcess {
     cpSync(this.directory, directory, { recursive: true })
   }
 
+  /** Whether it runs with the means of `startObserved`. */
+  get isObserved(): boolean {
+    return this.#child?.connected === true
+  }
+
   get data(): string {
     return join(this.directory, 'data')
   }

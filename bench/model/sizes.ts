@@ -19,6 +19,8 @@ export interface Model {
   readonly apiSessions: number
   /** Numbers of identities that are compared side by side, everything else being equal. */
   readonly growth: readonly [number, number]
+  /** How often a start is measured. */
+  readonly starts: number
 }
 
 export const models: Readonly<Record<ModelName, Model>> = {
@@ -33,6 +35,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 5,
     apiSessions: 30,
     growth: [50, 100],
+    starts: 1,
   },
   small: {
     identities: 1_000,
@@ -44,6 +47,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 50,
     apiSessions: 1_000,
     growth: [1_000, 10_000],
+    starts: 3,
   },
   medium: {
     identities: 10_000,
@@ -55,6 +59,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 500,
     apiSessions: 20_000,
     growth: [1_000, 100_000],
+    starts: 3,
   },
   large: {
     identities: 100_000,
@@ -66,5 +71,6 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 500,
     apiSessions: 20_000,
     growth: [10_000, 100_000],
+    starts: 3,
   },
 }

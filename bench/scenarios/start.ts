@@ -7,7 +7,6 @@ import type { Model } from '../model/sizes.ts'
 import type { Fact } from '../report/results.ts'
 import { median } from '../report/statistics.ts'
 
-const STARTS = 3
 const BYTES_A_MEGABYTE = 1_000_000
 
 const count = (number: number) => number.toLocaleString('en')
@@ -54,10 +53,10 @@ function start(what: string, load: (bench: Bench) => Promise<Loaded>): Measureme
     name,
     needs: [],
     async measure(bench) {
-      const { controller } = (await load(bench)).network
+      const { controller, model } = (await load(bench)).network
       const seconds: number[] = []
       const cpuSeconds: number[] = []
-      for (let turn = 0; turn < STARTS; turn++) {
+      for (let turn = 0; turn < model.starts; turn++) {
         await controller.stop()
         seconds.push((await controller.start()) / 1000)
         cpuSeconds.push(controller.cpuMicroseconds / 1_000_000)

@@ -5,7 +5,7 @@ import { storageOf } from '../controller/storage.ts'
 import type { Measurement } from '../measurement.ts'
 import type { Network } from '../model/network.ts'
 import { NotBuiltYet } from '../not-built-yet.ts'
-import type { Fact, Result } from '../report/results.ts'
+import type { Fact } from '../report/results.ts'
 import { changingWorkloads } from '../workloads/administration.ts'
 import { costOfRun, WARM_UP } from '../workloads/measure.ts'
 import type { Workload } from '../workloads/workload.ts'
@@ -27,7 +27,8 @@ export const writeMeasurements: readonly Measurement[] = places.flatMap(({ name:
       needs: workload.needs,
       async measure(bench) {
         const { network } = await find(bench)
-        return observed(network, () => measureWrites(bench, network, workload, name))
+        await observe(network)
+        return measureWrites(bench, network, workload, name)
       },
     }
   }),
@@ -39,24 +40,18 @@ async function onDisk(bench: Bench): Promise<Loaded> {
   throw new NotBuiltYet('the directory for temporary files (TMPDIR) is not on a disk')
 }
 
-/** Restarts the controller so that its commits are measured, and again without that. */
-async function observed(network: Network, measure: () => Promise<Result[]>): Promise<Result[]> {
-  const { controller } = network
+/** Restarts the controller if its commits are not observed yet. */
+async function observe({ controller }: Network): Promise<void> {
+  if (controller.isObserved) return
   await controller.stop()
   await controller.startObserved()
-  try {
-    return await measure()
-  } finally {
-    await controller.stop()
-    await controller.start()
-  }
 }
 
 async function measureWrites(bench: Bench, network: Network, workload: Workload, name: string): Promise<Fact[]> {
   const { controller } = network
   const { inFlight, budget } = workload
   const traffic = await workload.traffic(network, bench.milliseconds * (1 + WARM_UP))
-  // Until now the controller has served nothing since its start.
+  // A controller that was restarted has served nothing yet.
   const warmUpMilliseconds = bench.milliseconds
   const run = await bench.generator.prepareLoop(controller.target, traffic, { inFlight, warmUpMilliseconds })
   const before = await controller.readCommits()
