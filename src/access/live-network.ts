@@ -2,6 +2,16 @@
 import type { VersionInfo } from '../definitions/resources/routers.ts'
 import type { Instant } from '../foundation/clock.ts'
 
+/** How a router follows the data model, by which routers of release 2 decide about clients. */
+export interface ModelProgress {
+  /** `none` is a router without clients, or of release 1; one that waits has not subscribed, or not again. */
+  readonly mode: 'none' | 'waiting' | 'following'
+  /** The index that it was sent last; undefined before. */
+  readonly index: number | undefined
+  /** Since when it lacks a change, by the monotonic clock; undefined if it lacks none. */
+  readonly behindSince: number | undefined
+}
+
 /** A router as it describes itself while it is connected. */
 export interface LiveRouter {
   readonly hostname: string
@@ -10,6 +20,7 @@ export interface LiveRouter {
   /** How far the router has got with what the controller tells it: one of the words that clients know. */
   readonly syncStatus: string
   readonly versionInfo: VersionInfo
+  readonly model: ModelProgress
 }
 
 export type ConnectionStatus = 'online' | 'offline' | 'unknown'

@@ -247,7 +247,7 @@ export const ADDED: readonly Difference[] = [
   },
   {
     operations: /\/(transit-)?routers(\/\{\})?$/,
-    facts: /^data(\[\])?\.(version|linkCount|circuitCount)/,
+    facts: /^data(\[\])?\.(version|linkCount|circuitCount|dataModel)/,
     because: 'people look for it in the list of routers',
   },
   {

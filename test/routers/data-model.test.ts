@@ -13,6 +13,7 @@ import { People } from '../world/people.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { FollowingRouter } from '../world/router/following-router.ts'
 import { ModelReplica } from '../world/router/model-replica.ts'
+import { SimulatedRouter } from '../world/router/simulated-router.ts'
 
 const LISTENERS = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
 
@@ -428,6 +429,42 @@ describe('the index', () => {
     await makeIdentity()
     await pass(30_000)
     expect(listTold()).toHaveLength(2)
+  })
+})
+
+describe('the record of a router', () => {
+  const read = async (id: string) => (await manage.get(`/routers/${id}`)).dataModel
+  const diagnose = async () => {
+    const { diagnoses } = await world.controller.doctor.diagnose(world.system)
+    return diagnoses.filter(({ message }) => message.includes('data model'))
+  }
+
+  it('says how far it follows the model, and the doctor names it if it lags', async () => {
+    const enrolled = await enroll()
+    expect(await read(enrolled.id)).toBe(null)
+    const router = await connect(enrolled)
+    expect(await read(router.id)).toEqual({ mode: 'waiting', index: null, lagSeconds: 0 })
+    world.clock.advance(61_000)
+    expect(await read(router.id)).toEqual({ mode: 'waiting', index: null, lagSeconds: 61 })
+    expect(await diagnose()).toMatchObject([{ check: 'data model', subject: `edge-router ${enrolled.name}` }])
+    router.subscribe()
+    await expectSame(router)
+    await expect.poll(() => read(router.id)).toEqual({ mode: 'following', index: model().index, lagSeconds: 0 })
+    expect(await diagnose()).toEqual([])
+    world.clock.advance(6 * 60_000)
+    model().tick()
+    expect(await read(router.id)).toEqual({ mode: 'waiting', index: model().index, lagSeconds: 0 })
+  })
+
+  it('says nothing of a model if the router is of release 1', async () => {
+    const enrolled = await enroll()
+    const router = await SimulatedRouter.open({ ...address, ...enrolled })
+    router.introduce(enrolled.id)
+    await router.takeType(2)
+    expect(await read(enrolled.id)).toEqual({ mode: 'none', index: null, lagSeconds: null })
+    world.clock.advance(61_000)
+    expect(await diagnose()).toEqual([])
+    await router.close()
   })
 })
 

@@ -1,6 +1,6 @@
 // All routers: those that carry traffic onwards, and the edge routers among them, seen as what they have in common.
 import { f } from '../schema/fields.ts'
-import { flag, listOf, requiredObject, text, time, typed, uuid, whole } from '../schema/json-schema.ts'
+import { flag, listOf, orNull, requiredObject, text, time, typed, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 import { enrollmentExpiry } from './enrollments.ts'
 
@@ -94,6 +94,12 @@ export const routerEnrollmentMembers = {
   enrollmentExpiresAt: { ...time, nullable: true },
 }
 
+const dataModel = requiredObject({
+  mode: { type: 'string', enum: ['none', 'waiting', 'following'] },
+  index: { ...orNull(whole), description: 'The index that it was sent last.' },
+  lagSeconds: { ...orNull(whole), description: 'For how long it has lacked a change.' },
+})
+
 export const routers = defineResource({
   name: 'router',
   plural: 'routers',
@@ -117,6 +123,12 @@ export const routers = defineResource({
     version: { ...text, description: 'The release of its software; empty while it is not connected.' },
     linkCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many links it has to other routers.' },
     circuitCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many circuits pass it.' },
+    dataModel: {
+      ...orNull(dataModel),
+      'x-offline': null,
+      description:
+        'How it follows the data model, by which routers of release 2 decide; null while it is not connected.',
+    },
   },
   isConfidential: true,
   columns: ['id', 'name', 'isOnline', 'version', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],

@@ -45,6 +45,9 @@ export interface DoctorOptions {
   readonly backups: Backups
 }
 
+// A router that lost its subscription asks for it within half a minute.
+const MAX_LAG_MS = 60_000
+
 interface DoctorCheck {
   readonly name: string
   /** The state of the controller if it passes. */
@@ -101,6 +104,7 @@ export class Doctor {
       check('policies', 'every policy grants something', () => checkPolicies(network)),
       check('services', 'every service is hosted, and routers may carry it', () => checkServices(network)),
       check('routers', 'every router is connected', () => this.#checkRouters(context)),
+      check('data model', 'every connected router has its changes', () => this.#checkModel(context)),
       check('enrollments', 'no enrollment has expired unused', () => checkEnrollments(network)),
       check('identities', 'every identity can sign in', () => checkIdentities(network)),
     ]
@@ -151,12 +155,32 @@ export class Doctor {
       .execute()
     if (routers.some(({ id }) => network.getPresence(id) === 'unknown')) return undefined
     return routers.flatMap(({ id, name, isVerified, isEdge }): Diagnosis[] => {
-      if (network.getPresence(id) !== 'offline') return []
       const command = isEdge === 1 ? 'edge-router' : 'router'
+      if (network.getPresence(id) !== 'offline') return []
       const message = isVerified === 1 ? 'it is not connected' : 'it has not enrolled'
       const remedy =
         isVerified === 1 ? `start it, and look at its log` : `controller ${command} get ${quoteWord(name)} -o jwt`
       return [{ check: 'routers', subject: `${command} ${name}`, message, remedy }]
+    })
+  }
+
+  /** Connected routers that have lacked changes of the data model for some time; unknown offline. */
+  async #checkModel({ db, clock }: Context): Promise<Diagnosis[] | undefined> {
+    const { network } = this.#options.access.live
+    const routers = await db
+      .selectFrom('routers')
+      .select(['id', 'name'])
+      .where('isEdge', '=', 1)
+      .orderBy('name')
+      .execute()
+    if (routers.some(({ id }) => network.getPresence(id) === 'unknown')) return undefined
+    return routers.flatMap(({ id, name }): Diagnosis[] => {
+      const { behindSince } = network.findRouter(id)?.model ?? {}
+      const lagMs = behindSince === undefined ? 0 : clock.monotonic() - behindSince
+      if (lagMs <= MAX_LAG_MS) return []
+      const message = `it has lacked changes of the data model for ${Math.floor(lagMs / 1_000)} seconds`
+      const remedy = 'look at its log, and at the network between it and the controller'
+      return [{ check: 'data model', subject: `edge-router ${name}`, message, remedy }]
     })
   }
 }

@@ -2,6 +2,7 @@
 //
 // A router subscribes with the index that it knows, and is sent the sets of changes after it, or everything if they do not lead on from
 // there. The log is the queue of every router: each has its place in it, so that one that does not read costs no memory.
+import type { ModelProgress } from '../../access/live-network.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Store } from '../../storage/store.ts'
@@ -25,14 +26,6 @@ export interface ModelSubscription {
   readonly isRenewal: boolean
 }
 
-/** How far a router follows the model. */
-export interface ModelProgress {
-  /** The index that it was sent last; undefined before. */
-  readonly index: number | undefined
-  /** Since when there is more than that; undefined if it has everything. */
-  readonly behindSince: number | undefined
-}
-
 // A router renews its subscription after five minutes and a half at the latest.
 const SUBSCRIPTION_MS = 6 * 60_000
 
@@ -46,7 +39,8 @@ const STATE_LIFETIME_MS = 30_000
 const INDEX_INTERVAL_MS = 30_000
 
 /** A router that follows the model. One loop at a time sends it what it lacks. */
-interface Subscriber {
+interface Subscriber extends ModelProgress {
+  readonly mode: 'following'
   readonly router: ConnectedRouter
   subscriptionId: string | undefined
   /** By the monotonic clock. */
@@ -103,12 +97,6 @@ export class RouterModel implements SideEffect, RouterObserver {
     return this.#changes.head
   }
 
-  /** How far a router follows; undefined if it does not. */
-  getProgress(routerId: string): ModelProgress | undefined {
-    const router = this.#connected.get(routerId)
-    return router && this.#subscribers.get(router)
-  }
-
   routerConnected(router: ConnectedRouter): void {
     if (router.isEdge && router.hello.hasDataModel)
       this.#toldIndexes.set(router, { index: 0, at: this.#clock.monotonic() })
@@ -157,6 +145,7 @@ export class RouterModel implements SideEffect, RouterObserver {
 
   #add(router: ConnectedRouter): Subscriber {
     const subscriber: Subscriber = {
+      mode: 'following',
       router,
       subscriptionId: undefined,
       endsAt: 0,
@@ -168,6 +157,7 @@ export class RouterModel implements SideEffect, RouterObserver {
       stateSentAt: Number.NEGATIVE_INFINITY,
     }
     this.#subscribers.set(router, subscriber)
+    router.model = subscriber
     return subscriber
   }
 
@@ -184,8 +174,8 @@ export class RouterModel implements SideEffect, RouterObserver {
   /** Does what is due by the clock. Called once a second. */
   tick(): void {
     const now = this.#clock.monotonic()
-    for (const [router, subscriber] of this.#subscribers) {
-      if (subscriber.endsAt <= now) this.#subscribers.delete(router)
+    for (const subscriber of this.#subscribers.values()) {
+      if (subscriber.endsAt <= now) this.#end(subscriber, now)
       else if (subscriber.behindSince !== undefined) this.#send(subscriber)
     }
     for (const [router, told] of this.#toldIndexes) {
@@ -196,6 +186,11 @@ export class RouterModel implements SideEffect, RouterObserver {
       router.connection.announce(this.#getIndexAnnouncement())
     }
     if (this.#state && this.#state.readAt + STATE_LIFETIME_MS <= now) this.#state = undefined
+  }
+
+  #end({ router, index }: Subscriber, now: number): void {
+    this.#subscribers.delete(router)
+    router.model = { mode: 'waiting', index, behindSince: now }
   }
 
   /** Sends nothing more. */

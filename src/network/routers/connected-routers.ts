@@ -1,6 +1,6 @@
 // The routers that are connected now: who may connect, what each says of itself, and which identities it sees.
 import type { Kysely } from 'kysely'
-import type { ConnectionStatus, LiveNetwork, LiveRouter, Traffic } from '../../access/live-network.ts'
+import type { ConnectionStatus, LiveNetwork, LiveRouter, ModelProgress, Traffic } from '../../access/live-network.ts'
 import type { VersionInfo } from '../../definitions/resources/routers.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Database } from '../../storage/database.ts'
@@ -41,6 +41,7 @@ export class ConnectedRouter {
   /** By the monotonic clock. */
   readonly connectedAt: number
   syncStatus: SyncStatus = 'SYNC_NEW'
+  model: ModelProgress
   /** The fingerprint of the certificate which it received over this connection, and with which it connects the next time. */
   renewedFingerprint: string | undefined
   /** Whether its record was deleted while it was connected. */
@@ -54,6 +55,10 @@ export class ConnectedRouter {
     this.isEdge = isEdge
     this.connection = connection
     this.connectedAt = connectedAt
+    this.model =
+      isEdge && hello.hasDataModel
+        ? { mode: 'waiting', index: undefined, behindSince: connectedAt }
+        : { mode: 'none', index: undefined, behindSince: undefined }
   }
 
   get id(): string {
@@ -76,6 +81,7 @@ export class ConnectedRouter {
       supportedProtocols: this.#edge?.supportedProtocols ?? {},
       syncStatus: this.syncStatus,
       versionInfo: this.hello.version,
+      model: this.model,
     }
   }
 }

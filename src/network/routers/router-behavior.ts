@@ -1,6 +1,6 @@
 // Routers: what is made and deleted with them, how one that has not enrolled does so, and what is known while one is connected.
 import type { Kysely } from 'kysely'
-import type { LiveNetwork, LiveRouter, RouterLoad } from '../../access/live-network.ts'
+import type { LiveNetwork, LiveRouter, ModelProgress, RouterLoad } from '../../access/live-network.ts'
 import type { PolicyScopes } from '../../access/policy-scopes.ts'
 import type { EnrollmentIssuer, RequestedExpiry } from '../../authentication/enrollment/enrollments.ts'
 import type { AnyRow, ComputedInput, Entity, Inputs } from '../../definitions/resources/define.ts'
@@ -49,10 +49,11 @@ export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry 
     return deriveEnrollmentFields(this.#enrollments, db, rows)
   }
 
-  computeFields(_context: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
+  computeFields({ clock }: ReadContext, records: readonly ComputedInput[]): Record<string, unknown>[] {
     return records.map(({ id }) => {
       const live = this.#network.findRouter(id)
       return {
+        dataModel: live ? describeProgress(live.model, clock.monotonic()) : null,
         isOnline: live !== undefined,
         version: live?.versionInfo.version ?? '',
         linkCount: this.#load.countLinks(id),
@@ -60,6 +61,11 @@ export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry 
       }
     })
   }
+}
+
+function describeProgress({ mode, index, behindSince }: ModelProgress, now: number): Record<string, unknown> {
+  const lagSeconds = behindSince === undefined ? 0 : Math.floor((now - behindSince) / 1_000)
+  return { mode, index: index ?? null, lagSeconds: mode === 'none' ? null : lagSeconds }
 }
 
 type EdgeRouter = Entity<typeof edgeRouters>
