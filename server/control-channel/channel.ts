@@ -178,7 +178,8 @@ export class Channel {
     const hasStalled = now - this.#tickedAt > MAX_TICK_PAUSE_MS
     this.#tickedAt = now
     // The response may be among what has not been read yet: timers run before the sockets are read.
-    if (this.#isReadingPaused || hasStalled) this.#heartbeatResponseAt = now
+    // A heartbeat may wait for the end of a long message, too.
+    if (this.#isReadingPaused || hasStalled || this.#isSendingLong(now)) this.#heartbeatResponseAt = now
     // Only while it owes a response: after a stall of this process the last one is old, and the next one was not asked for.
     const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS && this.#heartbeatResponseAt < this.#heartbeatSentAt
     if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')
@@ -200,6 +201,15 @@ export class Channel {
     this.#heardBeforeAt = Math.max(this.#heardBeforeAt, lastHeardAt)
     if (this.#connections.size === 0) this.close('closed by the router')
     else this.#handlers.onConnectionLost?.(type)
+  }
+
+  get #isDefaultBusy(): boolean {
+    return this.#connections.get('ctrl.default')?.isWritingLong ?? false
+  }
+
+  #isSendingLong(now: number): boolean {
+    for (const connection of this.#connections.values()) if (connection.isSendingLong(now)) return true
+    return false
   }
 
   get #isReadingPaused(): boolean {
@@ -258,7 +268,9 @@ export class Channel {
   }
 
   #chooseConnection(type: number): Connection | undefined {
-    const preferred = URGENT_TYPES.has(type) ? 'ctrl.high' : 'ctrl.default'
+    // A router that waits for the response to a heartbeat takes the controller for unresponsive after five seconds.
+    const isUrgent = URGENT_TYPES.has(type) || (type === ContentType.HEARTBEAT && this.#isDefaultBusy)
+    const preferred = isUrgent ? 'ctrl.high' : 'ctrl.default'
     const [first] = this.#connections.values()
     return this.#connections.get(preferred) ?? first
   }

@@ -25,6 +25,9 @@ export interface ConnectionHandlers {
   onEnd(): void
 }
 
+// A router that has read nothing of a long message for this long is like one that does not respond.
+const MAX_PAUSE_MS = 20_000
+
 // How much of a long message is handed to the socket at a time, and how much may wait there while more is written.
 const MAX_PIECE_BYTES = 64 * 1024
 const MAX_LITTLE_BYTES = 256 * 1024
@@ -35,11 +38,14 @@ const MAX_TURN_MS = 5
 export class Connection {
   readonly type: ConnectionType
   readonly #socket: Duplex
+  readonly #clock: Clock
   readonly #reader: MessageReader
   readonly #handlers: ConnectionHandlers
   #lastHeardAt: number
   #isOpen = true
   #isWritingLong = false
+  /** When the router last read from the long message. */
+  #readAt = 0
   /** Frames that follow the long one, and their length. */
   readonly #waiting: Buffer[] = []
   #waitingBytes = 0
@@ -51,6 +57,7 @@ export class Connection {
   constructor({ socket, reader, type }: ConnectionSource, clock: Clock, handlers: ConnectionHandlers) {
     this.type = type
     this.#socket = socket
+    this.#clock = clock
     this.#reader = reader
     this.#handlers = handlers
     this.#lastHeardAt = clock.monotonic()
@@ -71,6 +78,16 @@ export class Connection {
   /** How much waits for the router to read it. */
   get unsentBytes(): number {
     return this.#socket.writableLength + this.#waitingBytes
+  }
+
+  /** Whether other messages wait for the end of a long one. */
+  get isWritingLong(): boolean {
+    return this.#isWritingLong
+  }
+
+  /** Whether a long message is on its way, which the router has read from lately: others wait for its end. */
+  isSendingLong(now: number): boolean {
+    return this.#isWritingLong && now - this.#readAt <= MAX_PAUSE_MS
   }
 
   /** Resolves when the router has read what waits, or the connection has ended; undefined while little waits. */
@@ -114,9 +131,11 @@ export class Connection {
    */
   async writeLong(pieces: Iterable<Buffer>): Promise<void> {
     this.#isWritingLong = true
+    this.#readAt = this.#clock.monotonic()
     for (const piece of pieces) {
       for (let at = 0; at < piece.length && this.#isOpen; at += MAX_PIECE_BYTES) {
         if (!this.#socket.write(piece.subarray(at, at + MAX_PIECE_BYTES))) await this.#waitUntilRead()
+        this.#readAt = this.#clock.monotonic()
       }
     }
     this.#isWritingLong = false

@@ -203,3 +203,76 @@ describe('a router that does not respond to heartbeats', () => {
     expect(reasons).toEqual(['no heartbeat response'])
   })
 })
+
+describe('a long message', () => {
+  /** A channel whose router reads what the test lets it read. */
+  function openSlowChannel() {
+    const clock = new TestClock()
+    const pieces: Buffer[] = []
+    let readOn = () => {}
+    const socket = new Duplex({
+      read() {},
+      write(piece: Buffer, _encoding, done) {
+        pieces.push(piece)
+        readOn = done
+      },
+    })
+    const reasons: string[] = []
+    const handlers = { onMessage: () => undefined, onClose: (reason: string) => reasons.push(reason) }
+    const channel = new Channel({ clock, firstSequence: 1, handlers })
+    channel.add({ socket, reader: new MessageReader(MESSAGE_LIMITS), type: 'ctrl.default' }).start()
+    const passSeconds = (count: number) => {
+      for (const _ of range(count)) {
+        clock.advance(1_000)
+        channel.tick()
+      }
+    }
+    const read = async () => {
+      readOn()
+      await setImmediate()
+    }
+    return { channel, clock, pieces, read, reasons, passSeconds }
+  }
+
+  const parts = range(10).map((nth) => Buffer.alloc(100_000, nth))
+
+  it('is written as the router reads it, with what was sent meanwhile after it', async () => {
+    const { channel, pieces, read } = openSlowChannel()
+    const writing = channel.sendLong(OTHER, parts, [])
+    channel.send(OTHER + 1)
+    await setImmediate()
+    expect(pieces.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(200_000)
+    let isWritten = false
+    void writing.then(() => {
+      isWritten = true
+    })
+    for (let turn = 0; turn < 50; turn += 1) await read()
+    expect(isWritten).toBe(true)
+    const reader = new MessageReader({ ...MESSAGE_LIMITS, maxBodyBytes: 2_000_000 })
+    reader.push(Buffer.concat(pieces))
+    const [first, second] = [reader.next(), reader.next()]
+    expect(first!.body.equals(Buffer.concat(parts))).toBe(true)
+    expect([first!.type, second!.type]).toEqual([OTHER, OTHER + 1])
+    expect(second!.sequence).toBe(first!.sequence + 1)
+  })
+
+  it('excuses a router that reads it slowly from heartbeats, and not one that stops', async () => {
+    const { channel, passSeconds, read, reasons } = openSlowChannel()
+    void channel.sendLong(OTHER, parts, [])
+    for (let turn = 0; turn < 14; turn += 1) {
+      await read()
+      passSeconds(10)
+    }
+    expect(reasons).toEqual([])
+    passSeconds(60)
+    expect(reasons).toEqual(['no heartbeat response'])
+  })
+
+  it('ends with the channel', async () => {
+    const { channel } = openSlowChannel()
+    const writing = channel.sendLong(OTHER, parts, [])
+    channel.close('a test')
+    await writing
+    expect(channel.waitUntilWritable(OTHER)).toBeUndefined()
+  })
+})

@@ -6,6 +6,7 @@ import type { Change } from '../../src/storage/transactions/changes.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
 import { followCommits } from '../world/projections.ts'
+import { recordingLog } from '../world/recording-log.ts'
 import { useController } from '../world/use-controller.ts'
 
 const world = useController()
@@ -126,4 +127,23 @@ it('does not grow by a change that leaves what routers know as it is', async () 
   const before = await readRows()
   await manage.change('PATCH', `/identities/${id}`, { externalId: newName('external'), tags: { floor: '2' } })
   expect(await readRows()).toEqual(before)
+})
+
+it('begins anew with a change that cannot be described, which is made all the same', async () => {
+  const { access, clock, store } = world.controller
+  const lines = recordingLog()
+  const findRemovedKeys = () => {
+    throw new Error('a defect')
+  }
+  const log = new ModelLog({ access, clock, log: lines, db: store.db, findRemovedKeys, limits: LIMITS })
+  await log.load(store.db)
+  store.recordBy(log)
+  await followCommits(store, (_changes, commit) => log.apply(commit))
+  const manage = await managementOf(world)
+  const name = newName('identity')
+  await manage.make('identities', { name, type: 'Device', isAdmin: false })
+  expect(log.hasSets).toBe(false)
+  expect((await readRows()).at(-1)).toMatchObject({ position: log.head, events: null })
+  expect(lines.lines.map(({ level }) => level)).toContain('error')
+  expect(await manage.names(`/identities?filter=name="${encodeURIComponent(name)}"`)).toEqual([name])
 })

@@ -15,6 +15,9 @@ import { type MembershipParts, TooManyMembersError } from './memberships.ts'
 import type { ModelChangeSet, ModelEvent } from './model-events.ts'
 import { isOfModel } from './net-changes.ts'
 
+/** The records whose public keys routers trust. */
+const WITH_KEYS: ReadonlySet<string> = new Set(['cas', 'token-keys'])
+
 /** The bounds of the log. */
 export interface LogLimits {
   readonly sets: number
@@ -161,7 +164,7 @@ export class ModelLog implements CommitRecorder {
   // ---- writing --------------------------------------------------------------------------------------------------------
 
   concerns(changes: readonly Change[]): boolean {
-    return changes.some((change) => isOfModel(change) || change.resource === 'cas')
+    return changes.some((change) => isOfModel(change) || WITH_KEYS.has(change.resource))
   }
 
   async record({ position, at, changes }: Omit<Commit, 'tables'>, db: Transaction<Database>): Promise<void> {

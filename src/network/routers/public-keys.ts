@@ -69,13 +69,15 @@ export class PublicKeys implements SideEffect {
   /** The ids of those that routers must not trust any more after these changes, which memory does not know yet. */
   findRemoved(changes: readonly Change[]): string[] {
     const closedIds = new Set<string>()
+    const removedIds: string[] = []
     for (const change of changes) {
       if (change.resource === cas.plural && change.before?.isVerified && !change.after?.isVerified)
         closedIds.add(change.id)
+      if (change.resource === tokenKeys.plural && change.before && !change.after) removedIds.push(change.before.kid)
     }
-    if (closedIds.size === 0) return []
+    if (closedIds.size === 0) return removedIds
     const remaining = this.#list(closedIds)
-    return [...this.#list().keys()].filter((id) => !remaining.has(id))
+    return [...removedIds, ...[...this.#list().keys()].filter((id) => !remaining.has(id))]
   }
 
   #announceDifference(): void {
