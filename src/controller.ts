@@ -41,6 +41,7 @@ import { revokeTokens } from './network/router-model/revocations.ts'
 import { RouterModel } from './network/router-model/router-model.ts'
 import { CertificateRenewal } from './network/routers/certificate-renewal.ts'
 import { ConnectedRouters } from './network/routers/connected-routers.ts'
+import { EarlierSessions } from './network/routers/earlier-sessions.ts'
 import { PeerAnnouncements } from './network/routers/peer-announcements.ts'
 import { PublicKeys } from './network/routers/public-keys.ts'
 import { RouterProvisioner } from './network/routers/router-provisioner.ts'
@@ -135,6 +136,7 @@ interface Routers {
   readonly publicKeys: PublicKeys
   readonly model: RouterModel
   readonly sessionSync: SessionSync
+  readonly earlierSessions: EarlierSessions
   readonly tunneling: Tunneling
 }
 
@@ -230,6 +232,7 @@ async function assemble(
     ...{ apiSessions, clock, entities, keys: tokenKeys },
     issuer: `https://${getAdvertisedAddress(config)}`,
   })
+  const earlierSessions = new EarlierSessions({ connected, sessionSync, sessionTokens })
   const publicKeys = new PublicKeys({ authority, clientTrust, connected, tokenKeys })
   const modelLog = new ModelLog({
     ...{ access, clock, log, db: store.db },
@@ -245,7 +248,7 @@ async function assemble(
     ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
     ...[tokenKeys, sessionTokens],
   ]
-  const network = [connected, peers, publicKeys, model, sessionSync, ...fabric.projections]
+  const network = [connected, peers, publicKeys, model, sessionSync, earlierSessions, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests })
@@ -273,6 +276,7 @@ async function assemble(
     publicKeys,
     model,
     sessionSync,
+    earlierSessions,
     tunneling: new Tunneling({
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
     }),

@@ -105,6 +105,7 @@ export class RouterChannel {
       greetRouter(this.#session)
       controller.fabric.validation.ask(router)
       controller.fabric.endedBinds.endAllOf(router)
+      controller.routers.earlierSessions.tellMissed(router)
     }
     controller.fabric.unroutes.sendOwed(router)
     if (isNewProcess) controller.routers.connected.noteRestart(router)

@@ -5,6 +5,7 @@ import { decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT, 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import {
   ApiSessionRemovedSchema,
+  ApiSessionUpdatedSchema,
   CreateTerminatorV2ResponseSchema,
   DataState_ChangeSetSchema,
   DataState_PublicKey_Usage,
@@ -460,5 +461,61 @@ describe('a router of release 1 in a network with one of release 2', () => {
     network.advance(10_000)
     await router.settle()
     expect(router.unroutes).toHaveLength(1)
+  })
+
+  describe('that carries circuits of an earlier process of the controller', () => {
+    /** A client that dialed at the router before the controller restarted; the router is away. */
+    async function dialed() {
+      const router = await network.router()
+      const { dialer, serviceId } = await hosted(router)
+      await network.restart()
+      return { id: router.id, router, dialer, serviceId }
+    }
+
+    const takeClosed = async ({ wire }: ForwardingRouter) =>
+      fromBinary(ApiSessionRemovedSchema, (await wire.takeType(20202)).body).tokens
+
+    /** Takes announcements until one brings the API session again. */
+    async function takeAgain({ wire }: ForwardingRouter, token: string) {
+      await expect
+        .poll(() =>
+          wire.received
+            .filter(({ type }) => type === 20201)
+            .some(({ body }) =>
+              fromBinary(ApiSessionUpdatedSchema, body).apiSessions.some((each) => each.token === token),
+            ),
+        )
+        .toBe(true)
+    }
+
+    it.each([
+      ['its session is ended', (place: Awaited<ReturnType<typeof dialed>>) => `/sessions/${place.dialer.sessionId}`],
+      ['the service is deleted', (place: Awaited<ReturnType<typeof dialed>>) => `/services/${place.serviceId}`],
+    ])('closes the connections of a client when %s, and lets the client come back', async (_name, toPath) => {
+      const place = await dialed()
+      const router = await network.reconnect(place.id, place.router)
+      await router.settle()
+      router.wire.received.splice(0)
+      await network.manage.change('DELETE', toPath(place))
+      expect(await takeClosed(router)).toContain(place.dialer.apiSessionToken)
+      await takeAgain(router, place.dialer.apiSessionToken)
+    })
+
+    it('closes them when it returns, if it was away when the right ended', async () => {
+      const { id, router: earlier, dialer } = await dialed()
+      await network.manage.change('DELETE', `/sessions/${dialer.sessionId}`)
+      const router = await network.reconnect(id, earlier)
+      expect(await takeClosed(router)).toEqual([dialer.apiSessionToken])
+      await takeAgain(router, dialer.apiSessionToken)
+    })
+
+    it('keeps those of clients whose sessions began later, of which the controller knows the circuits', async () => {
+      const place = await dialed()
+      const router = await network.reconnect(place.id, place.router)
+      const later = await network.client(await network.service())
+      await network.manage.change('DELETE', `/sessions/${later.sessionId}`)
+      await network.manage.change('DELETE', `/sessions/${place.dialer.sessionId}`)
+      expect(await takeClosed(router)).toEqual([place.dialer.apiSessionToken])
+    })
   })
 })

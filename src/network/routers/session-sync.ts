@@ -28,6 +28,10 @@ const TOKENS_PER_MESSAGE = 1_000
 // in between.
 const MAX_CONCURRENT_SYNCS = 4
 
+// Routers begin to handle all messages at once, so that what brings a session back must not come soon after what removed it. They wait
+// five seconds for the session of a client.
+const RECONNECT_AFTER_MS = 500
+
 /** The changes since the last announcement. */
 interface PendingChanges {
   readonly addedIds: Set<string>
@@ -85,6 +89,10 @@ export class SessionSync implements SideEffect {
   apply({ changes }: Commit): void {
     if (!this.#connected.hasEdgeRouters || this.#isClosed) return
     for (const change of changes) this.#note(change)
+    this.#scheduleFlush()
+  }
+
+  #scheduleFlush(): void {
     const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = this.#pending
     const count = addedIds.size + changedIds.size + identityIds.size + removedIds.length + removedSessionIds.length
     if (count === 0 || this.#isFlushScheduled) return
@@ -195,6 +203,19 @@ export class SessionSync implements SideEffect {
     const ended = names.filter((name) => !valid.has(name))
     const sessions = ended.map((name) => (column === 'id' ? { id: name, token: '' } : { token: name }))
     if (ended.length > 0) router.connection.announce({ kind: 'sessions-removed', sessions })
+  }
+
+  /** Has a router close the connections of API sessions that last: their clients may come back at once. */
+  reconnectClients(router: ConnectedRouter, apiSessionIds: readonly string[]): void {
+    const lastingIds = apiSessionIds.filter((id) => this.#apiSessions.get(id))
+    for (const ids of split(lastingIds, TOKENS_PER_MESSAGE)) {
+      const sessions = ids.map((id) => ({ id, token: this.#apiSessions.deriveToken(id) }))
+      router.connection.announce({ kind: 'api-sessions-removed', sessions })
+    }
+    setTimeout(() => {
+      for (const id of lastingIds) this.#pending.changedIds.add(id)
+      if (!this.#isClosed) this.#scheduleFlush()
+    }, RECONNECT_AFTER_MS).unref()
   }
 
   /** Announces what is pending by then. Never before an earlier batch: what one adds the next one may remove. */
