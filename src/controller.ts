@@ -15,6 +15,7 @@ import { ApiSessionTokens } from './authentication/api-sessions/api-session-toke
 import { requireSameRights } from './authentication/api-sessions/require-same-rights.ts'
 import { revokeApiSessions } from './authentication/api-sessions/revoke-api-sessions.ts'
 import { type Auth, createAuth } from './authentication/auth.ts'
+import type { PasswordCost } from './authentication/credentials/password-hasher.ts'
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
 import { TokenKeys } from './authentication/tokens/token-keys.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
@@ -151,6 +152,8 @@ export interface OpenOptions {
   readonly log: Log
   /** The migrations of the store, for tests. Defaults to the migrations of this program. */
   readonly migrations?: readonly Migration[]
+  /** The cost of password hashes, for tests. Defaults to the recommended cost. */
+  readonly passwordCost?: PasswordCost
 }
 
 /**
@@ -202,7 +205,7 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { directory, config, clock: systemClock, log, live: givenLive }: OpenOptions,
+  { directory, config, clock: systemClock, log, live: givenLive, passwordCost }: OpenOptions,
   { startedAt, authority, tokens, store, secretCipher, backups }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
@@ -216,7 +219,7 @@ async function assemble(
   authority.onChange(() => records.cache.clear())
   const { behaviors } = records
   const entities = new EntityStore(behaviors)
-  const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher })
+  const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher, passwordCost })
   const posture: Posture = {
     reported: new ReportedPosture(auth.apiSessions, clock),
     deadlines: new PostureDeadlines(clock),

@@ -10,7 +10,7 @@ import { ApiSessions } from './api-sessions/api-sessions.ts'
 import { SessionLifetime } from './api-sessions/session-lifetime.ts'
 import { AuthPolicies } from './auth-policies.ts'
 import { ExtensionRequests } from './credentials/extension-requests.ts'
-import { PasswordHasher } from './credentials/password-hasher.ts'
+import { type PasswordCost, PasswordHasher } from './credentials/password-hasher.ts'
 import { Passwords } from './credentials/passwords.ts'
 import { MfaSecrets } from './mfa/mfa-secrets.ts'
 import { VerifiedMfa } from './mfa/verified-mfa.ts'
@@ -47,13 +47,15 @@ interface AuthParts {
   readonly tokens: ApiSessionTokens
   readonly entities: EntityStore
   readonly secretCipher: SecretCipher
+  readonly passwordCost: PasswordCost | undefined
 }
 
 /**
  * Its projections (`apiSessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
  * until the store starts them. @throws ConfigError
  */
-export function createAuth({ config, clock, log, authority, tokens, entities, secretCipher }: AuthParts): Auth {
+export function createAuth(parts: AuthParts): Auth {
+  const { config, clock, log, authority, tokens, entities, secretCipher, passwordCost } = parts
   const policies = new AuthPolicies()
   const apiSessions = new ApiSessions({
     entities,
@@ -66,7 +68,7 @@ export function createAuth({ config, clock, log, authority, tokens, entities, se
     maxPerIdentity: config['limits.sessionsPerIdentity'],
   })
   clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))
-  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'])
+  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'], passwordCost)
   return {
     apiSessions,
     policies,

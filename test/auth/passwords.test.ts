@@ -1,7 +1,11 @@
 // Passwords: how many are compared at once, what their hashes cost, what an auth policy demands, and when it locks.
 import * as argon2 from 'argon2'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { type PasswordContext, PasswordHasher } from '../../src/authentication/credentials/password-hasher.ts'
+import {
+  type PasswordContext,
+  PasswordHasher,
+  RECOMMENDED_COST,
+} from '../../src/authentication/credentials/password-hasher.ts'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
 import { testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
@@ -10,7 +14,8 @@ import { useController } from '../world/use-controller.ts'
 // As it is, with every call noted.
 vi.mock('argon2', { spy: true })
 
-const world = useController()
+const passwordCost = RECOMMENDED_COST
+const world = useController({ passwordCost })
 let people: People
 
 beforeAll(async () => {
@@ -142,7 +147,7 @@ describe('a sign-in', () => {
   })
 
   it('is told to come back later where too many wait', async () => {
-    const busy = await testController({ settings: { 'limits.passwordQueue': 1 } })
+    const busy = await testController({ settings: { 'limits.passwordQueue': 1 }, passwordCost })
     const theirs = await People.in(busy)
     const person = await theirs.person()
 
@@ -315,13 +320,13 @@ describe('a lockout', () => {
   })
 
   it('survives a restart half way', async () => {
-    const world = await testController()
+    const world = await testController({ passwordCost })
     const theirs = await People.in(world)
     const person = await theirs.person({ authPolicyId: await theirs.policy({ updb: { maxAttempts: 2 } }) })
     await theirs.signIn({ ...person, password: 'wrong' })
     await world.stop()
 
-    const again = await testController({ directory: world.directory, clock: world.clock })
+    const again = await testController({ directory: world.directory, clock: world.clock, passwordCost })
     const back = await People.in(again, 'administers again')
     await back.signIn({ ...person, password: 'wrong' })
 

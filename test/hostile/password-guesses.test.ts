@@ -2,6 +2,7 @@
 import * as argon2 from 'argon2'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { FairQueue } from '../../src/authentication/credentials/fair-queue.ts'
+import { RECOMMENDED_COST } from '../../src/authentication/credentials/password-hasher.ts'
 import { CLIENT, type TestResponse } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
@@ -13,7 +14,7 @@ const GUESSER = '192.0.2.1'
 const OTHER = '198.51.100.7'
 
 // However slow the machine is, no comparison takes too long.
-const world = useController({ settings: { 'limits.answerTime': '10m' } })
+const world = useController({ settings: { 'limits.answerTime': '10m' }, passwordCost: RECOMMENDED_COST })
 let people: People
 
 beforeAll(async () => {

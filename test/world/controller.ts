@@ -8,6 +8,7 @@ import { type Listening, listen } from '../../server/listeners/listen.ts'
 import { openMetrics } from '../../server/monitoring/open-metrics.ts'
 import type { LiveSources } from '../../src/access/live-state.ts'
 import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
+import type { PasswordCost } from '../../src/authentication/credentials/password-hasher.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
 import { type Controller, openController } from '../../src/controller.ts'
@@ -28,6 +29,8 @@ export const areTokensSigned = process.env.CONTROLLER_TEST_SESSION_TOKENS === 's
 
 export const ADMIN = { username: 'admin', password: 'correct horse battery' } as const
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
+/** The lowest cost of hashes, for tests that are not about it. */
+const CHEAP_PASSWORDS: PasswordCost = { memoryCost: 64, timeCost: 1, parallelism: 1 }
 export const MANAGEMENT = '/edge/management/v1'
 export const CLIENT = '/edge/client/v1'
 export const FABRIC = '/fabric/v1'
@@ -103,10 +106,13 @@ export interface TestOptions {
   readonly operations?: readonly AnyOperation[]
   readonly trustedCaller?: Caller
   readonly migrations?: readonly Migration[]
+  /** The cost of password hashes; a hash takes as good as no time by default. */
+  readonly passwordCost?: PasswordCost
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
   const { clock = new TestClock(), settings = {}, operations, trustedCaller, live, migrations } = options
+  const { passwordCost = CHEAP_PASSWORDS } = options
   const log = recordErrors(options.log ?? silentLog)
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
@@ -120,6 +126,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     config,
     clock,
     log,
+    passwordCost,
     ...(live ? { live } : {}),
     ...(migrations ? { migrations } : {}),
   })

@@ -12,7 +12,7 @@ export interface PasswordCost {
 }
 
 // OWASP Password Storage Cheat Sheet: Argon2id with 19 MiB of memory, two passes, one lane.
-const RECOMMENDED: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
+export const RECOMMENDED_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
 // A higher value would only take memory, and threads of the pool that other work needs.
 const CONCURRENCY = 2
@@ -27,7 +27,7 @@ export class PasswordHasher {
   /** A hash that no password matches, for unknown users. */
   readonly #decoy: string
 
-  constructor(maxWaiting: number, cost: PasswordCost = RECOMMENDED) {
+  constructor(maxWaiting: number, cost: PasswordCost = RECOMMENDED_COST) {
     this.#queue = new FairQueue({ concurrency: CONCURRENCY, maxWaiting, retryAfterSeconds: RETRY_AFTER_SECONDS })
     this.#cost = cost
     this.#decoy = toPhc(cost, randomBytes(16), randomBytes(32))
