@@ -1,16 +1,17 @@
 // The order in which a client sends the certificates above its own: any leads to its authority, whatever Node.js gives of them.
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { issue, registerAuthority, type TestCertificate } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT } from '../world/controller.ts'
+import { newName } from '../world/names.ts'
 import { People } from '../world/people.ts'
-import { useControllerPerTest } from '../world/use-controller.ts'
+import { useController } from '../world/use-controller.ts'
 
-const world = useControllerPerTest()
+const world = useController()
 let at: { url: string; rootPem: string }
 let people: People
 
-beforeEach(async () => {
+beforeAll(async () => {
   at = await world.listen()
   people = await People.in(world)
 })
@@ -30,7 +31,8 @@ async function makeChain(values: object = {}) {
   const top = await issue('CN=top', root, { isAuthority: true })
   const middle = await issue('CN=middle', top, { isAuthority: true })
   const bottom = await issue('CN=bottom', middle, { isAuthority: true })
-  return { root, top, middle, bottom, leaf: await issue('CN=client', bottom) }
+  const name = newName('client')
+  return { root, top, middle, bottom, name, leaf: await issue(`CN=${name}`, bottom) }
 }
 
 const ORDERS = ['tmb', 'tbm', 'mtb', 'mbt', 'btm', 'bmt'] as const
@@ -56,7 +58,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
 
   it.each(ORDERS)('an identity is found by a certificate whose intermediates come in the order %s', async (order) => {
     const chain = await makeChain({ externalIdClaim: CLAIM })
-    const id = await people.identity({ externalId: 'client' })
+    const id = await people.identity({ externalId: chain.name })
 
     const { body } = await sendIn(order, chain, '/authenticate?method=cert', version)
 
