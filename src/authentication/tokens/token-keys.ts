@@ -41,6 +41,8 @@ interface TokenKey {
   /** The name of the key in tokens. */
   readonly kid: string
   readonly certificate: X509Certificate
+  /** Of the certificate, which makes another object of it each time. */
+  readonly publicKey: KeyObject
   readonly privateKey: KeyObject
   readonly signsFrom: Instant
   readonly notAfter: Instant
@@ -140,7 +142,7 @@ export class TokenKeys implements DerivedRows {
   #findPublic(kid: string | undefined): KeyObject {
     const key = this.#byKid.get(kid ?? '')
     if (!key) throw new Error('the token names no key of this controller')
-    return key.certificate.publicKey
+    return key.publicKey
   }
 
   /** The newest key that signs by now. If the clock was set back, the first one that will. */
@@ -175,9 +177,10 @@ export class TokenKeys implements DerivedRows {
     })
   }
 
-  #toKey({ id, kid, certificate, encryptedKey, signsFrom, notAfter }: StoredTokenKey): TokenKey {
+  #toKey({ id, kid, certificate: pem, encryptedKey, signsFrom, notAfter }: StoredTokenKey): TokenKey {
     const privateKey = createPrivateKey(this.#parts.cipher.decrypt(encryptedKey, toPlace(id)))
-    return { id, kid, certificate: new X509Certificate(certificate), privateKey, signsFrom, notAfter }
+    const certificate = new X509Certificate(pem)
+    return { id, kid, certificate, publicKey: certificate.publicKey, privateKey, signsFrom, notAfter }
   }
 }
 
