@@ -15,7 +15,10 @@ async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-const seal = (plain: Buffer) => collect(encrypt(inPieces(plain), PASSPHRASE))
+// A file names its cost, so that what these tests open is as cheap.
+const CHEAP_LOG_N = 10
+
+const seal = (plain: Buffer) => collect(encrypt(inPieces(plain), PASSPHRASE, CHEAP_LOG_N))
 const open = (sealed: Buffer, passphrase = PASSPHRASE) => collect(decrypt(inPieces(sealed), passphrase))
 
 describe('the encryption of backups', () => {
@@ -23,6 +26,13 @@ describe('the encryption of backups', () => {
     const plain = Buffer.alloc(length, 'abc')
 
     expect((await open(await seal(plain))).equals(plain)).toBe(true)
+  })
+
+  it('derives the key from the passphrase at the cost that OWASP recommends', async () => {
+    const sealed = await collect(encrypt(inPieces(Buffer.from('secret')), PASSPHRASE))
+
+    expect(sealed.toString('latin1')).toMatch(/^-> scrypt \S+ 17$/m)
+    expect((await open(sealed)).toString()).toBe('secret')
   })
 
   it('reads a file that the reference implementation of the format wrote: one letter', async () => {

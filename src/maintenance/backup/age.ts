@@ -33,11 +33,15 @@ export function isEncrypted(head: Buffer): boolean {
 }
 
 /** The encrypted form of `plain`. */
-export async function* encrypt(plain: AsyncIterable<Uint8Array>, passphrase: string): AsyncGenerator<Buffer> {
+export async function* encrypt(
+  plain: AsyncIterable<Uint8Array>,
+  passphrase: string,
+  logN = LOG_N,
+): AsyncGenerator<Buffer> {
   const [fileKey, salt, nonce] = [randomBytes(FILE_KEY_BYTES), randomBytes(SALT_BYTES), randomBytes(NONCE_BYTES)]
-  const wrapKey = await deriveWrapKey(passphrase, salt, LOG_N)
+  const wrapKey = await deriveWrapKey(passphrase, salt, logN)
   const body = seal(wrapKey, Buffer.alloc(12), fileKey)
-  const head = `${INTRO}\n-> scrypt ${toText(salt)} ${LOG_N}\n${toText(body)}\n---`
+  const head = `${INTRO}\n-> scrypt ${toText(salt)} ${logN}\n${toText(body)}\n---`
   yield Buffer.from(`${head} ${toText(computeHeaderMac(fileKey, head))}\n`)
   yield nonce
   const key = derivePayloadKey(fileKey, nonce)
