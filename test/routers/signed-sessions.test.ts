@@ -223,6 +223,27 @@ describe('a token is accepted', () => {
   })
 })
 
+describe('a client that refreshes the routers of a service', () => {
+  it('shows the signed token of its session, and no other one', async () => {
+    await network.router(2)
+    const serviceId = await network.service()
+    const [client, other] = [await network.client(serviceId), await network.client(serviceId)]
+    const read = (token: string) => {
+      const path = `${CLIENT}/services/${serviceId}/edge-routers`
+      return network.world.send({
+        method: 'GET',
+        path,
+        token: client.apiSessionToken,
+        headers: { 'session-token': token },
+      })
+    }
+    const { status, body } = await read(client.token)
+    expect([status, body.data.edgeRouters.length]).toEqual([200, 1])
+    expect((await read(other.token)).status).toBe(401)
+    expect((await read(`${client.token}x`)).status).toBe(401)
+  })
+})
+
 describe('a token is refused', () => {
   interface Place {
     readonly router: ForwardingRouter
@@ -395,6 +416,27 @@ describe('a router of release 2', () => {
     network.advance(10_000)
     await router.settle()
     expect(router.unroutes).toMatchObject([{ circuitId, now: true }])
+  })
+})
+
+describe('a host behind a router of release 2', () => {
+  it('whose right ends loses its circuits after ten seconds, because some clients do not end them', async () => {
+    const router = await network.router(2)
+    const serviceId = await network.service()
+    const host = await network.client(serviceId, 'Bind')
+    const client = { sessionToken: host.token, apiToken: host.apiSessionToken }
+    await bind(router.wire, { address: newAddress(), client })
+    const { circuitId } = await router.dial(await network.client(serviceId))
+    await network.manage.change('DELETE', `/sessions/${host.sessionId}`)
+    const removed = fromBinary(SessionRemovedSchema, (await router.wire.takeType(20102)).body)
+    expect(removed.ids).toEqual([host.sessionId])
+    network.advance(9_999)
+    await router.settle()
+    expect(router.unroutes).toEqual([])
+    network.advance(1)
+    await router.settle()
+    expect(router.unroutes).toMatchObject([{ circuitId, now: true }])
+    expect(router.wire.received.filter(({ type }) => type === 20217)).toEqual([])
   })
 })
 
