@@ -46,6 +46,7 @@ export interface AdmittedConnection extends ConnectionSource {
 const DIAL_TYPES: ReadonlySet<number> = new Set([
   ContentType.CREATE_CIRCUIT_V2_REQUEST,
   ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
+  ContentType.CREATE_TUNNEL_CIRCUIT_V2_REQUEST,
 ])
 
 const DIAL_REFUSALS = {

@@ -9,6 +9,9 @@ import {
   CreateApiSessionResponseSchema,
   CreateCircuitForServiceRequestSchema,
   CreateCircuitForServiceResponseSchema,
+  CreateTerminatorResult,
+  CreateTunnelCircuitV2RequestSchema,
+  CreateTunnelCircuitV2ResponseSchema,
   CreateTunnelTerminatorRequestSchema,
   CreateTunnelTerminatorRequestV2Schema,
   CreateTunnelTerminatorResponseSchema,
@@ -27,7 +30,7 @@ import {
   respondToQuestions,
   takeQuestions,
 } from '../world/router/hosting.ts'
-import { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { groupedHeaders, SimulatedRouter } from '../world/router/simulated-router.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
 
 const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control'], dialect: 'native' }]
@@ -52,10 +55,10 @@ async function newTunneler(values: object = {}): Promise<EnrolledRouter> {
   return router
 }
 
-async function connect(router: EnrolledRouter): Promise<SimulatedRouter> {
+async function connect(router: EnrolledRouter, hello?: [number, Buffer][]): Promise<SimulatedRouter> {
   const simulated = await SimulatedRouter.open({ ...address, ...router })
   open.push(simulated)
-  simulated.introduce(router.id)
+  simulated.introduce(router.id, hello)
   await simulated.takeType(20000)
   return simulated
 }
@@ -350,16 +353,6 @@ describe('a router that hosts a service itself', () => {
     expect(await hasResponse(simulated, ({ headers }) => headers.get(1)?.readInt32LE() === refused)).toBe(false)
     expect((await call('/terminators/tunnel-1')).status).toBe(404)
   })
-
-  it('is refused the form of later releases', async () => {
-    const { simulated } = await tunneler()
-    const request = create(CreateTunnelTerminatorRequestV2Schema, { address: 'tunnel-1', startTime: 5n })
-    const sequence = simulated.send(20413, toBinary(CreateTunnelTerminatorRequestV2Schema, request))
-    const { type, body } = await simulated.takeReply(sequence)
-    expect(type).toBe(20414)
-    const response = fromBinary(CreateTunnelTerminatorResponseV2Schema, body)
-    expect(response).toMatchObject({ terminatorId: 'tunnel-1', startTime: 5n, result: 2 })
-  })
 })
 
 describe('a router that dials a service itself', () => {
@@ -373,6 +366,23 @@ describe('a router that dials a service itself', () => {
   ): number {
     const request = create(CreateCircuitForServiceRequestSchema, { serviceName, peerData: { ...peerData } })
     return simulated.send(20402, toBinary(CreateCircuitForServiceRequestSchema, request))
+  }
+
+  function sendDialByName(simulated: SimulatedRouter, serviceName: string): number {
+    const request = create(CreateTunnelCircuitV2RequestSchema, { serviceName, peerData: { 1003: CLIENT_KEY } })
+    return simulated.send(20220, toBinary(CreateTunnelCircuitV2RequestSchema, request))
+  }
+
+  /** Asks for a terminator in the form of release 2, and returns the response. */
+  async function hostById(
+    simulated: SimulatedRouter,
+    values: MessageInitShape<typeof CreateTunnelTerminatorRequestV2Schema>,
+  ) {
+    const request = create(CreateTunnelTerminatorRequestV2Schema, values)
+    const reply = simulated.takeReply(simulated.send(20413, toBinary(CreateTunnelTerminatorRequestV2Schema, request)))
+    const { type, body } = await reply
+    expect(type).toBe(20414)
+    return fromBinary(CreateTunnelTerminatorResponseV2Schema, body)
   }
 
   /** Follows the next route as the router that dials and hosts, and returns it. */
@@ -389,6 +399,47 @@ describe('a router that dials a service itself', () => {
     ])
     return route
   }
+
+  it('has a circuit, and terminators, in the form of release 2, without an API session that it asked for', async () => {
+    const router = await newTunneler()
+    const simulated = await connect(router, groupedHeaders())
+    const { id: serviceId, name: serviceName } = await makeService()
+    expect(await hostById(simulated, { serviceId, address: 'tunnel-1', startTime: 5n })).toMatchObject({
+      terminatorId: 'tunnel-1',
+      startTime: 5n,
+      result: CreateTerminatorResult.Success,
+    })
+    expect((await call('/terminators/tunnel-1')).body.data).toMatchObject({ binding: 'tunnel', serviceId })
+    const sequence = sendDialByName(simulated, serviceName)
+    const route = await followRoute(simulated)
+    const { type, body } = await simulated.takeReply(sequence)
+    expect(type).toBe(20221)
+    const response = fromBinary(CreateTunnelCircuitV2ResponseSchema, body)
+    expect(route.egress).toMatchObject({ binding: 'tunnel', destination: 'tunnel-1' })
+    expect(response).toMatchObject({ circuitId: route.circuitId, tags: { serviceId, clientId: router.id } })
+    expect(Buffer.from(response.peerData[1003]!)).toEqual(HOST_KEY)
+  })
+
+  it('may neither dial nor host in the form of release 2 what policies do not permit', async () => {
+    const simulated = await connect(await newTunneler(), groupedHeaders())
+    const { id: serviceId, name } = await makeService()
+    for (const policy of await network.manage.get('/service-policies'))
+      await network.manage.change('DELETE', `/service-policies/${policy.id}`)
+    const refused = await hostById(simulated, { serviceId, address: 'tunnel-1' })
+    expect(refused).toMatchObject({ result: CreateTerminatorResult.FailedOther, msg: expect.stringMatching(/./) })
+    expect((await call('/terminators/tunnel-1')).status).toBe(404)
+    const { type } = await simulated.takeReply(sendDialByName(simulated, name))
+    expect(type).toBe(20002)
+  })
+
+  it('is refused in the form of release 2 if tunneling is not enabled for it', async () => {
+    const router = await enrolledRouter(world, { name: newName('router') })
+    const simulated = await connect(router, groupedHeaders())
+    const { id: serviceId, name } = await makeService()
+    expect(await hostById(simulated, { serviceId, address: 'tunnel-1' })).toMatchObject({ result: 2 })
+    const { type, headers } = await simulated.takeReply(sendDialByName(simulated, name))
+    expect([type, headers.get(1014)?.readUInt32LE()]).toEqual([20002, 7])
+  })
 
   it('has a circuit to a terminator, and a session that it dials by again', async () => {
     const { router, simulated } = await tunneler()

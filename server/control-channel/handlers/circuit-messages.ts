@@ -67,7 +67,6 @@ export const circuitHandlers: MessageHandlers = [
   ],
   [ContentType.CIRCUIT_REQUEST, refuseByText(ContentType.CIRCUIT_FAILED)],
   [ContentType.CREATE_CIRCUIT, refuseByError],
-  [ContentType.CREATE_TUNNEL_CIRCUIT_V2, refuseByError],
 ]
 
 /** Keeps nothing of the message itself while routers work: its frame may be long, and many dials wait at a time. */

@@ -12,6 +12,8 @@ import {
   CreateCircuitForServiceRequestSchema,
   CreateCircuitForServiceResponseSchema,
   CreateTerminatorResult,
+  CreateTunnelCircuitV2RequestSchema,
+  CreateTunnelCircuitV2ResponseSchema,
   CreateTunnelTerminatorRequestSchema,
   CreateTunnelTerminatorRequestV2Schema,
   CreateTunnelTerminatorResponseSchema,
@@ -80,7 +82,7 @@ export const tunnelerHandlers: MessageHandlers = [
       const { serviceName, terminatorInstanceId: instanceId } = request
       await orRefuse(session, message, async (system) => {
         const peerData = parsePeerData(request.peerData)
-        const opened = await controller.routers.tunneling.openSession(system, router.id, serviceName, 'Dial')
+        const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Dial')
         const dial = { ...toSessionClient(router.id, opened), instanceId, peerData }
         const { circuit, peerData: ofHost } = await controller.fabric.dials.dial(dial)
         const response = create(CreateCircuitForServiceResponseSchema, {
@@ -103,7 +105,7 @@ export const tunnelerHandlers: MessageHandlers = [
       // Without a response the router asks again, later and later.
       await orIgnore(session, async (system) => {
         const { fabric } = controller
-        const opened = await controller.routers.tunneling.openSession(system, router.id, serviceName, 'Bind')
+        const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Bind')
         const precedence = parsePrecedence(request.precedence)
         const hosted = { id: address, binding: 'tunnel', cost, precedence, instanceId, instanceSecret } as const
         const peerData = parsePeerData(request.peerData)
@@ -145,15 +147,55 @@ export const tunnelerHandlers: MessageHandlers = [
   ],
   [
     ContentType.CREATE_TUNNEL_TERMINATOR_V2_REQUEST,
-    withBody(CreateTunnelTerminatorRequestV2Schema, ({ channel }, { address, startTime }, message) => {
-      const response = create(CreateTunnelTerminatorResponseV2Schema, {
-        terminatorId: address,
-        startTime,
-        result: CreateTerminatorResult.FailedOther,
-        msg: 'not supported',
+    withBody(CreateTunnelTerminatorRequestV2Schema, async ({ controller, router, channel }, request, message) => {
+      const { serviceId, address, cost, instanceId, instanceSecret, startTime } = request
+      const respond = (result: CreateTerminatorResult, msg = '') => {
+        const response = { terminatorId: address, startTime, result, msg }
+        const body = toBinary(
+          CreateTunnelTerminatorResponseV2Schema,
+          create(CreateTunnelTerminatorResponseV2Schema, response),
+        )
+        channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
+      }
+      try {
+        const { fabric } = controller
+        const system = controller.contexts.create({ kind: 'system' })
+        const opened = await controller.routers.tunneling.openSession(system, router.id, { id: serviceId }, 'Bind')
+        const precedence = parsePrecedence(request.precedence)
+        const hosted = { id: address, binding: 'tunnel', cost, precedence, instanceId, instanceSecret } as const
+        const peerData = parsePeerData(request.peerData)
+        await fabric.hosted.create(system, toSessionClient(router.id, opened), { ...hosted, peerData })
+        fabric.validation.confirm(router, address)
+        respond(CreateTerminatorResult.Success)
+      } catch (error) {
+        const isRefusal = error instanceof RequestRefusedError
+        const isBusy = isRefusal && error.reason === 'busy'
+        const result = isBusy ? CreateTerminatorResult.FailedBusy : CreateTerminatorResult.FailedOther
+        respond(result, isRefusal ? error.message : 'the controller failed')
+        if (!isRefusal) throw error
+      }
+    }),
+  ],
+  [
+    ContentType.CREATE_TUNNEL_CIRCUIT_V2_REQUEST,
+    withBody(CreateTunnelCircuitV2RequestSchema, async (session, request, message) => {
+      const { controller, router, channel } = session
+      const { serviceName, terminatorInstanceId: instanceId } = request
+      await orRefuse(session, message, async (system) => {
+        const peerData = parsePeerData(request.peerData)
+        // Routers let themselves dial without a look at policies.
+        const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Dial')
+        const dial = { ...toSessionClient(router.id, opened), instanceId, peerData }
+        const { circuit, peerData: ofHost } = await controller.fabric.dials.dial(dial)
+        const response = create(CreateTunnelCircuitV2ResponseSchema, {
+          circuitId: circuit.id,
+          address: circuit.ingressAddress,
+          peerData: Object.fromEntries(ofHost),
+          tags: { ...circuit.tags },
+        })
+        const body = toBinary(CreateTunnelCircuitV2ResponseSchema, response)
+        channel.send(ContentType.CREATE_TUNNEL_CIRCUIT_V2_RESPONSE, body, { replyTo: message })
       })
-      const body = toBinary(CreateTunnelTerminatorResponseV2Schema, response)
-      channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
     }),
   ],
 ]

@@ -150,12 +150,12 @@ export class Tunneling {
   async openSession(
     context: Context,
     routerId: string,
-    serviceName: string,
+    named: { readonly id: string } | { readonly name: string },
     type: PolicyType,
   ): Promise<TunnelerSession> {
     const { access, apiSessions, entities, posture, sessionIds } = this.#parts
     const apiSession = await this.openApiSession(context, routerId)
-    const [service] = await findServiceByName(context.db, serviceName)
+    const [service] = 'id' in named ? [named] : await findServiceByName(context.db, named.name)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const owner = { identity: toRoleBearer(apiSession.identity), isAdmin: false, apiSessionId: apiSession.id }
     const request = { serviceId: service.id, type, tags: {} }
