@@ -3,6 +3,7 @@
 // An identity that is disabled or deleted is revoked in the transaction that does it. A revocation stays until the last token that it
 // concerns has ended, also if the identity is enabled again: its later tokens are accepted.
 import { identities } from '../../definitions/resources/identities.ts'
+import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 
@@ -11,6 +12,20 @@ const MAX_TOKEN_AGE_MS = 24 * 60 * 60_000
 
 const MAX_REMOVED_AT_ONCE = 1_000
 
+// A later one replaces an earlier one. Prepared, because a change may delete thousands of identities.
+const storeRevocation = prepareQuery((db, id: string, type: string, issuedBefore: number, expiresAt: number) =>
+  db
+    .insertInto('revocations')
+    .values({ id, type, issuedBefore, expiresAt })
+    .onConflict((conflict) =>
+      conflict.column('id').doUpdateSet(({ ref }) => ({
+        type: ref('excluded.type'),
+        issuedBefore: ref('excluded.issuedBefore'),
+        expiresAt: ref('excluded.expiresAt'),
+      })),
+    ),
+)
+
 /** Runs after the changes of a transaction. */
 export async function revokeTokens(tx: WriteContext): Promise<void> {
   const ids = new Set(tx.uncommitted.own.filter(losesTokens).map(({ id }) => id))
@@ -18,11 +33,7 @@ export async function revokeTokens(tx: WriteContext): Promise<void> {
   const now = tx.clock.now()
   for (const id of ids) {
     const revocation = { type: 'IDENTITY', issuedBefore: now, expiresAt: now + MAX_TOKEN_AGE_MS } as const
-    await tx.db
-      .insertInto('revocations')
-      .values({ id, ...revocation })
-      .onConflict((conflict) => conflict.column('id').doUpdateSet(revocation))
-      .execute()
+    await storeRevocation(tx.db, id, revocation.type, revocation.issuedBefore, revocation.expiresAt)
     recordRevocation(tx, id, revocation)
   }
 }
