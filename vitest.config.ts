@@ -22,14 +22,12 @@ const common = {
   expect: { poll: { timeout: 20_000 } },
   hookTimeout: 60_000,
   pool: 'forks' as const,
-  // Also the threads that a test file starts get these.
-  execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
   maxWorkers: 2,
 }
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/world/run-directory.ts', 'test/world/template.ts'],
+    globalSetup: ['test/world/run-directory.ts', 'test/world/template.ts', 'test/world/threads.ts'],
     // A run transforms only what has changed since the last one.
     experimental: { fsModuleCache: true },
     projects: [

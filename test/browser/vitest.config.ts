@@ -5,12 +5,11 @@ export default defineConfig({
   test: {
     root: new URL('../..', import.meta.url).pathname,
     include: ['test/browser/**/*.test.ts'],
-    globalSetup: ['test/world/template.ts'],
+    globalSetup: ['test/world/template.ts', 'test/world/threads.ts'],
     setupFiles: ['test/world/setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     maxWorkers: 1,
     pool: 'forks',
-    execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
   },
 })

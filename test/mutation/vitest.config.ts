@@ -17,10 +17,9 @@ export default defineConfig({
       'test/access/advice.test.ts',
       'test/access/questions.test.ts',
     ],
-    globalSetup: ['test/world/template.ts'],
+    globalSetup: ['test/world/template.ts', 'test/world/threads.ts'],
     setupFiles: ['test/world/setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    execArgv: ['--import', './test/world/typescript-in-threads.mjs'],
   },
 })
