@@ -1,7 +1,10 @@
 // The log of changes of the data model: bounded, complete between its begin and its head, and written only by what changes the model.
+import { sql } from 'kysely'
 import { expect, it } from 'vitest'
+import { configTypes } from '../../src/definitions/resources/config-types.ts'
 import { silentLog } from '../../src/foundation/log.ts'
 import { ModelLog } from '../../src/network/router-model/model-log.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import type { Change } from '../../src/storage/transactions/changes.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { newName } from '../world/names.ts'
@@ -146,4 +149,26 @@ it('begins anew with a change that cannot be described, which is made all the sa
   expect((await readRows()).at(-1)).toMatchObject({ position: log.head, events: null })
   expect(lines.lines.map(({ level }) => level)).toContain('error')
   expect(await manage.names(`/identities?filter=name="${encodeURIComponent(name)}"`)).toEqual([name])
+})
+
+it('does not grow by a commit that fails, whatever commit comes next', async () => {
+  const { log, manage, add } = await openLog()
+  await add()
+  const index = log.head
+  const { controller, system } = world
+  const failure = system.write(async (tx) => {
+    const record = newEntity(tx, configTypes, { name: newName('type'), schema: {} })
+    await controller.entities.insert(tx, configTypes, record)
+    // The mistake shows on the way to the disk, and not before.
+    await sql`pragma defer_foreign_keys = on`.execute(tx.db)
+    await tx.db.updateTable('configs').set({ configTypeId: 'none' }).execute()
+  })
+  await expect(failure).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+  const roles = { identityRoles: [], edgeRouterRoles: [] }
+  await manage.make('edge-router-policies', { name: newName('policy'), semantic: 'AnyOf', ...roles })
+  const rows = await readRows()
+  expect(log.head).toBe(rows.at(-1)!.position)
+  expect((await log.readAfter(index)).map((set) => set.index)).toEqual(
+    rows.filter(({ position }) => position > index).map(({ position }) => position),
+  )
 })

@@ -228,10 +228,11 @@ export class ModelLog implements CommitRecorder {
   }
 
   /** Follows a commit. Returns whether it changed the model. */
-  apply({ position }: Pick<Commit, 'position'>): boolean {
+  apply({ position, changes }: Pick<Commit, 'position' | 'changes'>): boolean {
     const pending = this.#pending
     this.#pending = undefined
-    if (pending?.added.position !== position) return false
+    // It may be that of a commit which failed, and whose position another one has now.
+    if (pending?.added.position !== position || !this.concerns(changes)) return false
     const { added, removed } = pending
     const last = removed.at(-1)
     this.#head = position
