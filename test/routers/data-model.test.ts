@@ -1,7 +1,11 @@
 // The data model that routers of release 2 follow: everything at first, then what each commit changes, also after an interruption.
-import { fromBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { DataState_ChangeSetSchema, DataStateSchema } from '../../server/control-channel/messages/edge_pb.ts'
+import {
+  DataState_ChangeSetSchema,
+  DataStateSchema,
+  SubscribeToDataModelRequestSchema,
+} from '../../server/control-channel/messages/edge_pb.ts'
 import { encodeState } from '../../server/control-channel/model-encoding.ts'
 import { readModelState } from '../../src/network/router-model/model-state.ts'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
@@ -464,6 +468,22 @@ describe('the record of a router', () => {
     expect(await read(enrolled.id)).toEqual({ mode: 'none', index: null, lagSeconds: null })
     world.clock.advance(61_000)
     expect(await diagnose()).toEqual([])
+    await router.close()
+  })
+})
+
+describe('a router of release 1', () => {
+  it('receives nothing of the model, though it subscribes', async () => {
+    const enrolled = await enroll()
+    const router = await SimulatedRouter.open({ ...address, ...enrolled })
+    router.introduce(enrolled.id)
+    await router.takeType(2)
+    router.send(20505, toBinary(SubscribeToDataModelRequestSchema, create(SubscribeToDataModelRequestSchema, {})))
+    await makeIdentity()
+    await (await follow()).wire.close()
+    await router.takeReply(router.send(1))
+    expect(router.received.map(({ type }) => type)).not.toContain(20500)
+    expect(router.received.map(({ type }) => type)).not.toContain(20501)
     await router.close()
   })
 })

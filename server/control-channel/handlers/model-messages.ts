@@ -13,6 +13,8 @@ export const modelHandlers: MessageHandlers = [
       const { subscriptionId, timelineId, currentIndex, renew } = request
       if (subscriptionId.length > MAX_SUBSCRIPTION_ID_LENGTH)
         throw new MalformedBodyError('the name of a subscription is too long')
+      // Routers of release 1 are not told that there is a model.
+      if (!router.hello.hasDataModel) return
       controller.routers.model.subscribe(router, {
         id: subscriptionId === '' ? undefined : subscriptionId,
         timeline: timelineId,
