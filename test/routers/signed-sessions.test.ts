@@ -440,21 +440,21 @@ describe('a host behind a router of release 2', () => {
   })
 })
 
-describe('a router of release 1 in a network with one of release 2', () => {
-  /** A host at the router, which bound by a signed token, and a client with an open circuit to it. */
-  async function hosted(router: ForwardingRouter) {
-    await network.router(2)
-    const serviceId = await network.service()
-    const host = await network.client(serviceId, 'Bind')
-    const address = newAddress()
-    const client = { sessionToken: host.token, apiToken: host.apiSessionToken }
-    expect(await bind(router.wire, { address, client })).toMatchObject({ result: 0 })
-    const dialer = await network.client(serviceId)
-    const { circuitId } = await router.dial(dialer)
-    expect(circuitId).not.toBe('')
-    return { serviceId, host, dialer, address, circuitId }
-  }
+/** A host at the router, which bound by a signed token, and a client with an open circuit to it. */
+async function hosted(router: ForwardingRouter) {
+  await network.router(2)
+  const serviceId = await network.service()
+  const host = await network.client(serviceId, 'Bind')
+  const address = newAddress()
+  const client = { sessionToken: host.token, apiToken: host.apiSessionToken }
+  expect(await bind(router.wire, { address, client })).toMatchObject({ result: 0 })
+  const dialer = await network.client(serviceId)
+  const { circuitId } = await router.dial(dialer)
+  expect(circuitId).not.toBe('')
+  return { serviceId, host, dialer, address, circuitId }
+}
 
+describe('a router of release 1 in a network with one of release 2', () => {
   const exists = async (id: string) => (await network.manage.get(`/terminators?filter=id="${id}"`)).length > 0
 
   it('loses the circuits of a client at once when its right ends, because it does not follow the end of the session', async () => {
@@ -504,11 +504,14 @@ describe('a router of release 1 in a network with one of release 2', () => {
     await router.settle()
     expect(router.unroutes).toHaveLength(1)
   })
+})
 
-  describe('that carries circuits of an earlier process of the controller', () => {
+describe.each([1, 2] as const)(
+  'a router of release %i that carries circuits of an earlier process of the controller',
+  (release) => {
     /** A client that dialed at the router before the controller restarted; the router is away. */
     async function dialed() {
-      const router = await network.router()
+      const router = await network.router(release)
       const { dialer, serviceId } = await hosted(router)
       await network.restart()
       return { id: router.id, router, dialer, serviceId }
@@ -535,7 +538,7 @@ describe('a router of release 1 in a network with one of release 2', () => {
       ['the service is deleted', (place: Awaited<ReturnType<typeof dialed>>) => `/services/${place.serviceId}`],
     ])('closes the connections of a client when %s, and lets the client come back', async (_name, toPath) => {
       const place = await dialed()
-      const router = await network.reconnect(place.id, place.router)
+      const router = await network.reconnect(place.id, release === 1 ? place.router : undefined, release)
       await router.settle()
       router.wire.received.splice(0)
       await network.manage.change('DELETE', toPath(place))
@@ -546,18 +549,18 @@ describe('a router of release 1 in a network with one of release 2', () => {
     it('closes them when it returns, if it was away when the right ended', async () => {
       const { id, router: earlier, dialer } = await dialed()
       await network.manage.change('DELETE', `/sessions/${dialer.sessionId}`)
-      const router = await network.reconnect(id, earlier)
+      const router = await network.reconnect(id, release === 1 ? earlier : undefined, release)
       expect(await takeClosed(router)).toEqual([dialer.apiSessionToken])
       await takeAgain(router, dialer.apiSessionToken)
     })
 
     it('keeps those of clients whose sessions began later, of which the controller knows the circuits', async () => {
       const place = await dialed()
-      const router = await network.reconnect(place.id, place.router)
+      const router = await network.reconnect(place.id, release === 1 ? place.router : undefined, release)
       const later = await network.client(await network.service())
       await network.manage.change('DELETE', `/sessions/${later.sessionId}`)
       await network.manage.change('DELETE', `/sessions/${place.dialer.sessionId}`)
       expect(await takeClosed(router)).toEqual([place.dialer.apiSessionToken])
     })
-  })
-})
+  },
+)

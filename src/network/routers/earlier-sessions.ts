@@ -1,7 +1,8 @@
-// Ends what clients opened by sessions of earlier processes of the controller, at routers of release 1, when those sessions end.
+// Ends what clients opened by sessions of earlier processes of the controller, when those sessions end.
 //
-// These routers do not follow the end of a session whose token is signed, and this process does not know the circuits that an earlier one
-// created. So they close all connections of the client, which may come back at once: its API session lasts.
+// Routers of release 1 do not follow the end of a session whose token is signed, and those of release 2 leave its circuits open if the SDK
+// controls their flow. This process does not know the circuits that an earlier one created. So routers close all connections of the client,
+// which may come back at once: its API session lasts.
 import type { Kysely } from 'kysely'
 import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
@@ -33,7 +34,7 @@ export class EarlierSessions implements SideEffect {
   }
 
   async restart(db: Kysely<Database>): Promise<void> {
-    // A session whose token was opaque then is ended by the routers.
+    // Routers of release 1 end a session whose token was opaque then, and there was none of release 2.
     if (!this.#lasting && !this.#parts.sessionTokens.areSigned) {
       this.#lasting = new Map()
       return
@@ -70,7 +71,7 @@ export class EarlierSessions implements SideEffect {
   /** Has a router close what it has not heard of, because it was away. */
   tellMissed(router: ConnectedRouter): void {
     const missed = this.#ended.slice(this.#toldCounts.get(router.id) ?? 0)
-    if (missed.length === 0 || router.hello.hasDataModel) return
+    if (missed.length === 0) return
     this.#toldCounts.set(router.id, this.#ended.length)
     this.#parts.sessionSync.reconnectClients(router, [...new Set(missed)])
   }
