@@ -100,7 +100,8 @@ export class SimulatedRouter {
         },
         () => resolve(new SimulatedRouter(socket, respondsToHeartbeats)),
       )
-      socket.once('error', reject)
+      // A small message does not wait for the acknowledgment of the one before, as those of routers do not.
+      socket.setNoDelay(true).once('error', reject)
     })
   }
 
