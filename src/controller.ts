@@ -238,6 +238,7 @@ async function assemble(
   const earlierSessions = new EarlierSessions({ connected, sessionSync, sessionTokens })
   const publicKeys = new PublicKeys({ authority, clientTrust, connected, tokenKeys })
   const modelLog = new ModelLog({
+    isNeeded: () => sessionTokens.areSigned,
     ...{ access, clock, log, db: store.db },
     findRemovedKeys: (changes) => publicKeys.findRemoved(changes),
   })

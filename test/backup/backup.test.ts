@@ -216,6 +216,7 @@ describe('a restore', () => {
       return { timeline, changes }
     }
     const world = await testController({ directory })
+    await world.controller.sessionTokens.beginSigning(world.system)
     const admin = await world.admin()
     await create(world, admin, 'before the backup')
     await world.stop()

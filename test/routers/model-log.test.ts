@@ -22,7 +22,7 @@ async function openLog(
   limits = LIMITS,
 ): Promise<{ log: ModelLog; manage: Management; add: (data?: string) => Promise<void> }> {
   const { access, clock, store } = world.controller
-  const parts = { access, clock, log: silentLog, db: store.db, findRemovedKeys: () => [] }
+  const parts = { access, clock, log: silentLog, db: store.db, findRemovedKeys: () => [], isNeeded: () => true }
   const log = new ModelLog({ ...parts, limits })
   await log.load(store.db)
   store.recordBy(log)
@@ -35,12 +35,26 @@ async function openLog(
   return { log, manage, add }
 }
 
+const readPosition = async () =>
+  (await world.controller.store.db.selectFrom('commit_position').select('position').executeTakeFirstOrThrow()).position
+
 const readRows = () =>
   world.controller.store.db
     .selectFrom('model_changes')
     .select(['position', 'previous', 'events'])
     .orderBy('position')
     .execute()
+
+it('is not written before a router of release 2 has connected', async () => {
+  const { store } = world.controller
+  const manage = await managementOf(world)
+  const positionBefore = await readPosition()
+
+  await manage.make('identities', { name: newName('identity'), type: 'Device', isAdmin: false })
+
+  expect(await readPosition()).toBeGreaterThan(positionBefore)
+  expect(await store.db.selectFrom('model_changes').selectAll().execute()).toEqual([])
+})
 
 it('keeps a number of sets, which lead from each of them to the head', async () => {
   const { log, add } = await openLog()
@@ -69,7 +83,15 @@ it('keeps a number of sets, which lead from each of them to the head', async () 
 /** The log as a later process reads it. */
 async function openAgain() {
   const { access, clock, store } = world.controller
-  const log = new ModelLog({ access, clock, log: silentLog, db: store.db, findRemovedKeys: () => [], limits: LIMITS })
+  const log = new ModelLog({
+    access,
+    clock,
+    log: silentLog,
+    db: store.db,
+    findRemovedKeys: () => [],
+    isNeeded: () => true,
+    limits: LIMITS,
+  })
   await log.load(store.db)
   return { log }
 }
@@ -111,7 +133,9 @@ it('does not lead on from what is older than a day', async () => {
 it('is not concerned by changes that routers are not told', () => {
   const at = 0
   const concerns = (change: Pick<Change, 'resource' | 'operation'>) =>
-    new ModelLog({ limits: LIMITS } as never).concerns([{ id: 'id', audit: 'none', at, ...change } as Change])
+    new ModelLog({ limits: LIMITS, isNeeded: () => true } as never).concerns([
+      { id: 'id', audit: 'none', at, ...change } as Change,
+    ])
   for (const resource of [
     'sessions',
     'api-sessions',
@@ -138,7 +162,15 @@ it('begins anew with a change that cannot be described, which is made all the sa
   const findRemovedKeys = () => {
     throw new Error('a defect')
   }
-  const log = new ModelLog({ access, clock, log: lines, db: store.db, findRemovedKeys, limits: LIMITS })
+  const log = new ModelLog({
+    access,
+    clock,
+    log: lines,
+    db: store.db,
+    findRemovedKeys,
+    isNeeded: () => true,
+    limits: LIMITS,
+  })
   await log.load(store.db)
   store.recordBy(log)
   await followCommits(store, (_changes, commit) => log.apply(commit))

@@ -49,6 +49,8 @@ interface ModelLogParts {
   readonly clock: Clock
   readonly log: Log
   readonly db: Kysely<Database>
+  /** Whether a router that follows the model has ever connected: until then no router knows an index, and nothing is logged. */
+  isNeeded(): boolean
   /** The ids of public keys that no router may trust any more after these changes, which memory does not know yet. */
   findRemovedKeys(changes: readonly Change[]): readonly string[]
   readonly limits?: LogLimits
@@ -164,6 +166,7 @@ export class ModelLog implements CommitRecorder {
   // ---- writing --------------------------------------------------------------------------------------------------------
 
   concerns(changes: readonly Change[]): boolean {
+    if (!this.#parts.isNeeded()) return false
     return changes.some((change) => isOfModel(change) || WITH_KEYS.has(change.resource))
   }
 
