@@ -15,9 +15,11 @@ import {
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { CLIENT } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
+import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { bind, newAddress } from '../world/router/hosting.ts'
 import { TestNetwork } from '../world/router/network.ts'
+import { groupedHeaders, SimulatedRouter } from '../world/router/simulated-router.ts'
 
 const DAY = 24 * 60 * 60_000
 
@@ -72,6 +74,16 @@ describe('clients receive', () => {
     expect(tokens.map(isSigned)).toEqual([true, true, true])
     expect(new Set(tokens).size).toBe(1)
     expect(isSigned((await network.client(serviceId)).token)).toBe(true)
+  })
+
+  it('opaque tokens still, if a router of release 2 is refused that was disabled', async () => {
+    const serviceId = await network.service()
+    const enrolled = await enrolledRouter(network.world, { name: newName('router') })
+    await network.manage.change('PATCH', `/edge-routers/${enrolled.id}`, { disabled: true })
+    const wire = await SimulatedRouter.open({ ...network.address, ...enrolled })
+    wire.introduce(enrolled.id, groupedHeaders())
+    await wire.closed
+    expect(isSigned((await network.client(serviceId)).token)).toBe(false)
   })
 
   it('no session that they host by and have an opaque token of, until they ask for it again: then a signed one', async () => {
