@@ -11,7 +11,6 @@ import { controllers } from '../../src/definitions/resources/controllers.ts'
 import { servicePolicies } from '../../src/definitions/resources/service-policies.ts'
 import { services } from '../../src/definitions/resources/services.ts'
 import { sessions } from '../../src/definitions/resources/sessions.ts'
-import { newToken } from '../../src/foundation/ids.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
@@ -145,7 +144,7 @@ function dialled({ system, controller }: TestController): Promise<void> {
     await controller.entities.insert(tx, servicePolicies, newEntity(tx, servicePolicies, policy))
     const apiSession = await tx.db.selectFrom('api_sessions').select(['id', 'identityId']).executeTakeFirstOrThrow()
     const { id: apiSessionId, identityId } = apiSession
-    const values = { apiSessionId, identityId, serviceId, type: 'Dial' as const, token: newToken() }
+    const values = { apiSessionId, identityId, serviceId, type: 'Dial' as const }
     await controller.entities.insert(tx, sessions, newEntity(tx, sessions, values))
   })
 }

@@ -60,7 +60,7 @@ describe('the package', () => {
     const others = listFiles().filter(
       (path) =>
         !/^(bin\/(controller|run\.js)|dist\/cli\/.+\.js|dist\/(api|build|topics)\.json)$/.test(path) &&
-        !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?)$/.test(
+        !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?|grafana-dashboard\.json|prometheus-rules\.yaml)$/.test(
           path,
         ) &&
         !['oclif.manifest.json', 'package.json', 'README.md', 'SECURITY.md', 'LICENSE'].includes(path),
