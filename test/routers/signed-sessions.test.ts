@@ -469,6 +469,16 @@ async function hosted(router: ForwardingRouter) {
 describe('a router of release 1 in a network with one of release 2', () => {
   const exists = async (id: string) => (await network.manage.get(`/terminators?filter=id="${id}"`)).length > 0
 
+  it('is not told that a session has ended whose signed token it asks about, but one that it knows by an opaque token', async () => {
+    const router = await network.router()
+    await network.router(2)
+    const { token } = await network.client(await network.service())
+    const question = create(ValidateSessionsRequestSchema, { sessionTokens: [token, 'unknown'] })
+    router.wire.send(20213, toBinary(ValidateSessionsRequestSchema, question))
+    const response = fromBinary(SessionRemovedSchema, (await router.wire.takeType(20102)).body)
+    expect(response.tokens).toEqual(['unknown'])
+  })
+
   it('loses the circuits of a client at once when its right ends, because it does not follow the end of the session', async () => {
     const router = await network.router()
     const { dialer, circuitId } = await hosted(router)

@@ -45,6 +45,11 @@ const RENEWED_AFTER_MS = 30 * 24 * 60 * 60 * 1000
 /** Every JWT begins with a JSON object in base64url. */
 const JWT_PREFIX = 'ey'
 
+/** Whether a token is a signed one, by its form. */
+export function isSignedToken(token: string): boolean {
+  return token.startsWith(JWT_PREFIX)
+}
+
 interface SignedToken {
   readonly token: string
   readonly signedAt: Instant
@@ -152,7 +157,7 @@ export class SessionTokens implements DerivedRows {
 
   /** Returns the session that a token refers to; undefined for a signed token that is not valid. The session need not exist. */
   async findReference(token: string): Promise<SessionReference | undefined> {
-    if (!token.startsWith(JWT_PREFIX)) return { opaqueToken: token }
+    if (!isSignedToken(token)) return { opaqueToken: token }
     if (token.length > MAX_TOKEN_LENGTH) return undefined
     const now = this.#parts.clock.now()
     const key = hash('sha256', token, 'base64url')

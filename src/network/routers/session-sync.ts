@@ -1,5 +1,6 @@
 // Keeps edge routers informed of sessions: all API sessions when a router connects, and each change from then on.
 import type { Kysely } from 'kysely'
+import { isSignedToken } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
@@ -200,7 +201,8 @@ export class SessionSync implements SideEffect {
       .where(isOneOf(this.#db, column, names))
       .execute()
     const valid = new Set(rows.map((row) => row[column]))
-    const ended = names.filter((name) => !valid.has(name))
+    // Routers of release 1 do not follow the sessions of signed tokens.
+    const ended = names.filter((name) => !valid.has(name) && !isSignedToken(name))
     const sessions = ended.map((name) => (column === 'id' ? { id: name, token: '' } : { token: name }))
     if (ended.length > 0) router.connection.announce({ kind: 'sessions-removed', sessions })
   }
