@@ -61,10 +61,10 @@ function dial(apiSessionId: string, identityId: string, times = 1): Promise<stri
           identityId,
           serviceId,
           type: sequence === 0 ? ('Dial' as const) : ('Bind' as const),
-          token: newToken(),
+          opaqueToken: newToken(),
         }
         await world.controller.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })
-        tokens.push(values.token)
+        tokens.push(values.opaqueToken)
       }
     }
     return tokens
@@ -231,7 +231,7 @@ describe('ending many sessions', () => {
     await world.system.write(async (tx) => {
       for (const serviceId of serviceIds) {
         for (const type of ['Dial', 'Bind']) {
-          const values = { apiSessionId, identityId, serviceId, type, token: newToken() }
+          const values = { apiSessionId, identityId, serviceId, type, opaqueToken: newToken() }
           const at = tx.clock.now()
           await tx.db
             .insertInto('sessions')
