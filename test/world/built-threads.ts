@@ -7,6 +7,8 @@ import threads, { type WorkerOptions } from 'node:worker_threads'
 export const THREADS_VARIABLE = 'CONTROLLER_TEST_THREADS'
 
 const { Worker } = threads
+// Read once: a command line that runs in this process has an environment of its own.
+const folder = process.env[THREADS_VARIABLE]
 
 threads.Worker = class extends Worker {
   constructor(file: string | URL, options?: WorkerOptions) {
@@ -16,7 +18,6 @@ threads.Worker = class extends Worker {
 syncBuiltinESMExports()
 
 function toBuiltFile(file: string | URL): string | URL {
-  const folder = process.env[THREADS_VARIABLE]
   const name = basename(String(file))
   return folder && name.endsWith('-thread.ts') ? join(folder, name.replace(/\.ts$/, '.js')) : file
 }
