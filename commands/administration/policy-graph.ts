@@ -4,7 +4,7 @@ import type { Client } from '../client/client.ts'
 import { quoteText, resolvePathId } from '../client/names.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
-import { type Graph, GraphBuilder } from '../terminal/pictures/graph.ts'
+import { describeRest, type Graph, GraphBuilder } from '../terminal/pictures/graph.ts'
 
 /** A record of either end with the policies that link it, as the questions who and what return it. */
 interface Linked extends Named {
@@ -116,7 +116,10 @@ async function drawRole(client: Client, role: string, selection: Selection): Pro
   const reached = await listReachOfAll(client, items, selection)
   return drawLinks(client, reached.links, items, {
     title: `What the identities with #${attribute} reach`,
-    omitted: joinRest([describeRest(restCount, 'identity', 'identities'), describeMore(reached.restCount)]),
+    omitted: joinRest([
+      describeRest(restCount, 'identity', 'identities'),
+      describeRest(reached.restCount, 'service', 'services'),
+    ]),
   })
 }
 
@@ -247,14 +250,6 @@ async function readPage<T>(client: Client, path: string): Promise<Page<T>> {
 
 function toVerb(type: 'Dial' | 'Bind'): string {
   return type === 'Dial' ? 'dials' : 'hosts'
-}
-
-function describeRest(count: number, one: string, many: string): string | undefined {
-  return count === 0 ? undefined : `Left out: ${count} more ${count === 1 ? one : many} (--max).`
-}
-
-function describeMore(count: number): string | undefined {
-  return describeRest(count, 'service', 'services')
 }
 
 function joinRest(parts: readonly (string | undefined)[]): string | undefined {

@@ -2,7 +2,7 @@
 import { Flags } from '@oclif/core'
 import type { Client } from '../client/client.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
-import { type Graph, GraphBuilder } from '../terminal/pictures/graph.ts'
+import { describeRest, type Graph, GraphBuilder } from '../terminal/pictures/graph.ts'
 
 interface NamedReference {
   readonly id: string
@@ -82,11 +82,10 @@ async function drawRouters(client: Client, max: number): Promise<Graph> {
       isRefused: link.state !== 'connected',
     })
   }
-  const rest = routers.length - drawnRouters.length
   return graph.build({
     title: 'Routers and links',
     isUndirected: true,
-    omitted: rest === 0 ? undefined : `Left out: ${rest} more ${rest === 1 ? 'router' : 'routers'} (--max).`,
+    omitted: describeRest(routers.length - drawnRouters.length, 'router', 'routers'),
   })
 }
 

@@ -32,6 +32,11 @@ export interface Graph {
   readonly omitted?: string | undefined
 }
 
+/** The sentence for `omitted` on the records beyond `--max`; undefined if there are none. */
+export function describeRest(count: number, one: string, many: string): string | undefined {
+  return count === 0 ? undefined : `Left out: ${count} more ${count === 1 ? one : many} (--max).`
+}
+
 /** Nodes and edges that are added once, however often they are met. */
 export class GraphBuilder {
   readonly #nodes = new Map<string, GraphNode>()

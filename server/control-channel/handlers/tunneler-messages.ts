@@ -9,12 +9,16 @@ import type { Message } from '../message.ts'
 import {
   CreateApiSessionRequestSchema,
   CreateApiSessionResponseSchema,
+  type CreateCircuitForServiceRequest,
   CreateCircuitForServiceRequestSchema,
   CreateCircuitForServiceResponseSchema,
   CreateTerminatorResult,
+  type CreateTunnelCircuitV2Request,
   CreateTunnelCircuitV2RequestSchema,
   CreateTunnelCircuitV2ResponseSchema,
+  type CreateTunnelTerminatorRequest,
   CreateTunnelTerminatorRequestSchema,
+  type CreateTunnelTerminatorRequestV2,
   CreateTunnelTerminatorRequestV2Schema,
   CreateTunnelTerminatorResponseSchema,
   CreateTunnelTerminatorResponseV2Schema,
@@ -78,45 +82,27 @@ export const tunnelerHandlers: MessageHandlers = [
   [
     ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
     withBody(CreateCircuitForServiceRequestSchema, async (session, request, message) => {
-      const { controller, router, channel } = session
-      const { serviceName, terminatorInstanceId: instanceId } = request
       await orRefuse(session, message, async (system) => {
-        const peerData = parsePeerData(request.peerData)
-        const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Dial')
-        const dial = { ...toSessionClient(router.id, opened), instanceId, peerData }
-        const { circuit, peerData: ofHost } = await controller.fabric.dials.dial(dial)
-        const response = create(CreateCircuitForServiceResponseSchema, {
-          ...describeSession(opened),
-          circuitId: circuit.id,
-          address: circuit.ingressAddress,
-          peerData: Object.fromEntries(ofHost),
-          tags: { ...circuit.tags },
-        })
+        const { opened, circuit } = await dial(session, system, request)
+        const response = create(CreateCircuitForServiceResponseSchema, { ...describeSession(opened), ...circuit })
         const body = toBinary(CreateCircuitForServiceResponseSchema, response)
-        channel.send(ContentType.CREATE_CIRCUIT_FOR_SERVICE_RESPONSE, body, { replyTo: message })
+        session.channel.send(ContentType.CREATE_CIRCUIT_FOR_SERVICE_RESPONSE, body, { replyTo: message })
       })
     }),
   ],
   [
     ContentType.CREATE_TUNNEL_TERMINATOR_REQUEST,
     withBody(CreateTunnelTerminatorRequestSchema, async (session, request, message) => {
-      const { controller, router, channel } = session
-      const { serviceName, address, cost, instanceId, instanceSecret, startTime } = request
+      const { serviceName, address, startTime } = request
       // Without a response the router asks again, later and later.
       await orIgnore(session, async (system) => {
-        const { fabric } = controller
-        const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Bind')
-        const precedence = parsePrecedence(request.precedence)
-        const hosted = { id: address, binding: 'tunnel', cost, precedence, instanceId, instanceSecret } as const
-        const peerData = parsePeerData(request.peerData)
-        await fabric.hosted.create(system, toSessionClient(router.id, opened), { ...hosted, peerData })
-        fabric.validation.confirm(router, address)
+        const opened = await host(session, system, { name: serviceName }, request)
         const response = { ...describeSession(opened), terminatorId: address, startTime }
         const body = toBinary(
           CreateTunnelTerminatorResponseSchema,
           create(CreateTunnelTerminatorResponseSchema, response),
         )
-        channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_RESPONSE, body, { replyTo: message })
+        session.channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_RESPONSE, body, { replyTo: message })
       })
     }),
   ],
@@ -147,25 +133,18 @@ export const tunnelerHandlers: MessageHandlers = [
   ],
   [
     ContentType.CREATE_TUNNEL_TERMINATOR_V2_REQUEST,
-    withBody(CreateTunnelTerminatorRequestV2Schema, async ({ controller, router, channel }, request, message) => {
-      const { serviceId, address, cost, instanceId, instanceSecret, startTime } = request
+    withBody(CreateTunnelTerminatorRequestV2Schema, async (session, request, message) => {
+      const { serviceId, address, startTime } = request
       const respond = (result: CreateTerminatorResult, msg = '') => {
         const response = { terminatorId: address, startTime, result, msg }
         const body = toBinary(
           CreateTunnelTerminatorResponseV2Schema,
           create(CreateTunnelTerminatorResponseV2Schema, response),
         )
-        channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
+        session.channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
       }
       try {
-        const { fabric } = controller
-        const system = controller.contexts.create({ kind: 'system' })
-        const opened = await controller.routers.tunneling.openSession(system, router.id, { id: serviceId }, 'Bind')
-        const precedence = parsePrecedence(request.precedence)
-        const hosted = { id: address, binding: 'tunnel', cost, precedence, instanceId, instanceSecret } as const
-        const peerData = parsePeerData(request.peerData)
-        await fabric.hosted.create(system, toSessionClient(router.id, opened), { ...hosted, peerData })
-        fabric.validation.confirm(router, address)
+        await host(session, session.controller.contexts.create({ kind: 'system' }), { id: serviceId }, request)
         respond(CreateTerminatorResult.Success)
       } catch (error) {
         const isRefusal = error instanceof RequestRefusedError
@@ -179,28 +158,60 @@ export const tunnelerHandlers: MessageHandlers = [
   [
     ContentType.CREATE_TUNNEL_CIRCUIT_V2_REQUEST,
     withBody(CreateTunnelCircuitV2RequestSchema, async (session, request, message) => {
-      const { controller, router, channel } = session
-      const { serviceName, terminatorInstanceId: instanceId } = request
       await orRefuse(session, message, async (system) => {
-        const peerData = parsePeerData(request.peerData)
-        // Routers let themselves dial without a look at policies.
-        const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Dial')
-        const dial = { ...toSessionClient(router.id, opened), instanceId, peerData }
-        const { circuit, peerData: ofHost } = await controller.fabric.dials.dial(dial)
-        const response = create(CreateTunnelCircuitV2ResponseSchema, {
-          circuitId: circuit.id,
-          address: circuit.ingressAddress,
-          peerData: Object.fromEntries(ofHost),
-          tags: { ...circuit.tags },
-        })
-        const body = toBinary(CreateTunnelCircuitV2ResponseSchema, response)
-        channel.send(ContentType.CREATE_TUNNEL_CIRCUIT_V2_RESPONSE, body, { replyTo: message })
+        const { circuit } = await dial(session, system, request)
+        const body = toBinary(CreateTunnelCircuitV2ResponseSchema, create(CreateTunnelCircuitV2ResponseSchema, circuit))
+        session.channel.send(ContentType.CREATE_TUNNEL_CIRCUIT_V2_RESPONSE, body, { replyTo: message })
       })
     }),
   ],
 ]
 
-type Run = (system: ReturnType<RouterPeer['controller']['contexts']['create']>) => Promise<void>
+type System = ReturnType<RouterPeer['controller']['contexts']['create']>
+type Run = (system: System) => Promise<void>
+
+/**
+ * Opens a circuit to a service for the router itself. Policies are checked by its session, because routers do not check them.
+ * Returns its session, and the circuit as responses contain it. Rejects with RequestRefusedError.
+ */
+async function dial(
+  { controller, router }: RouterPeer,
+  system: System,
+  request: CreateCircuitForServiceRequest | CreateTunnelCircuitV2Request,
+) {
+  const { serviceName, terminatorInstanceId: instanceId } = request
+  const peerData = parsePeerData(request.peerData)
+  const opened = await controller.routers.tunneling.openSession(system, router.id, { name: serviceName }, 'Dial')
+  const client = toSessionClient(router.id, opened)
+  const { circuit, peerData: ofHost } = await controller.fabric.dials.dial({ ...client, instanceId, peerData })
+  return {
+    opened,
+    circuit: {
+      circuitId: circuit.id,
+      address: circuit.ingressAddress,
+      peerData: Object.fromEntries(ofHost),
+      tags: { ...circuit.tags },
+    },
+  }
+}
+
+/** Creates a terminator of the router itself. Returns the session that it hosts by. Rejects with RequestRefusedError. */
+async function host(
+  { controller, router }: RouterPeer,
+  system: System,
+  service: { readonly id: string } | { readonly name: string },
+  request: CreateTunnelTerminatorRequest | CreateTunnelTerminatorRequestV2,
+): Promise<TunnelerSession> {
+  const { fabric, routers } = controller
+  const { address, cost, instanceId, instanceSecret } = request
+  const opened = await routers.tunneling.openSession(system, router.id, service, 'Bind')
+  const precedence = parsePrecedence(request.precedence)
+  const hosted = { id: address, binding: 'tunnel', cost, precedence, instanceId, instanceSecret } as const
+  const peerData = parsePeerData(request.peerData)
+  await fabric.hosted.create(system, toSessionClient(router.id, opened), { ...hosted, peerData })
+  fabric.validation.confirm(router, address)
+  return opened
+}
 
 /** Serves a request; the router is told if it is refused. */
 async function orRefuse({ controller, channel }: RouterPeer, message: Message, run: Run): Promise<void> {

@@ -62,7 +62,7 @@ export class SessionTermination {
     this.#remove = remove
   }
 
-  /** Ends one session. @throws NOT_FOUND if there is no such session */
+  /** Ends one session. @throws NOT_FOUND if the session does not exist */
   async end(context: Context, id: string, audit: AuditDetail): Promise<void> {
     if ((await this.#endSome(context, [id], audit)) === 0) throw notFoundError(toResourceNoun(apiSessions), id)
   }

@@ -113,7 +113,7 @@ export class TokenKeys implements DerivedRows {
     )
   }
 
-  /** Signs claims by the key of this moment. @throws if there is no key */
+  /** Signs claims with the current key. @throws if no key exists */
   async sign(claims: JWTPayload): Promise<string> {
     const { SignJWT } = await import('jose')
     const { kid, privateKey } = this.#findSigning()
@@ -150,7 +150,7 @@ export class TokenKeys implements DerivedRows {
     const now = this.#parts.clock.now()
     const keys = [...this.#byKid.values()]
     const key = keys.findLast(({ signsFrom }) => signsFrom <= now) ?? keys[0]
-    if (!key) throw new Error('there is no key of tokens')
+    if (!key) throw new Error('no token key exists')
     return key
   }
 
