@@ -45,7 +45,7 @@ import { shedLoad } from './requests/hooks/shed-load.ts'
 import { PathTable } from './requests/path-table.ts'
 import { MAX_PARAMETER_LENGTH } from './requests/path-tree.ts'
 import { RequestTimeouts } from './requests/request-timeout.ts'
-import { readBearerTokens } from './requests/requests.ts'
+import { isServed, readBearerTokens } from './requests/requests.ts'
 import { respondIfCurrent } from './responses/entity-tags.ts'
 import { handleError } from './responses/error-handler.ts'
 
@@ -222,6 +222,7 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       dialect,
       contentType,
       headers: request.headers,
+      isCarried: (api) => isServed(request.raw, api),
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
       bearerTokens: readBearerTokens(request.raw),
     })

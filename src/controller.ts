@@ -17,6 +17,7 @@ import { revokeApiSessions } from './authentication/api-sessions/revoke-api-sess
 import { type Auth, createAuth } from './authentication/auth.ts'
 import type { PasswordCost } from './authentication/credentials/password-hasher.ts'
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
+import { RegisteredUris } from './authentication/openid-connect/registered-uris.ts'
 import { TokenKeys } from './authentication/tokens/token-keys.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
 import { AggregatedLog } from './foundation/aggregated-log.ts'
@@ -43,6 +44,7 @@ import { RouterModel } from './network/router-model/router-model.ts'
 import { CertificateRenewal } from './network/routers/certificate-renewal.ts'
 import { ConnectedRouters } from './network/routers/connected-routers.ts'
 import { EarlierSessions } from './network/routers/earlier-sessions.ts'
+import { OidcAnnouncement } from './network/routers/oidc-announcement.ts'
 import { PeerAnnouncements } from './network/routers/peer-announcements.ts'
 import { PublicKeys } from './network/routers/public-keys.ts'
 import { RouterProvisioner } from './network/routers/router-provisioner.ts'
@@ -88,6 +90,8 @@ export interface Controller {
   readonly auth: Auth
   /** The keys by which the controller signs tokens of its own. */
   readonly tokenKeys: TokenKeys
+  /** The addresses that clients may be sent to after they signed in or out by OpenID Connect. */
+  readonly registeredUris: RegisteredUris
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
   readonly sessionIds: SessionIds
@@ -138,6 +142,8 @@ interface Routers {
   readonly model: RouterModel
   readonly sessionSync: SessionSync
   readonly earlierSessions: EarlierSessions
+  /** Whether sign-in by OpenID Connect is announced to clients. */
+  readonly oidc: OidcAnnouncement
   readonly tunneling: Tunneling
 }
 
@@ -248,9 +254,11 @@ async function assemble(
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), sessionTokens, startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
+  const oidc = new OidcAnnouncement(config['oidc.announce'])
+  const registeredUris = new RegisteredUris(() => membership.ownId)
   const rights = [
     ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
-    ...[tokenKeys, sessionTokens],
+    ...[tokenKeys, sessionTokens, oidc, registeredUris],
   ]
   const network = [connected, peers, publicKeys, model, sessionSync, earlierSessions, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
@@ -281,6 +289,7 @@ async function assemble(
     model,
     sessionSync,
     earlierSessions,
+    oidc,
     tunneling: new Tunneling({
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
     }),
@@ -316,6 +325,7 @@ async function assemble(
     certificates: { own, receipts, upkeep },
     auth,
     tokenKeys,
+    registeredUris,
     enrollments,
     access,
     sessionIds,
@@ -329,7 +339,7 @@ async function assemble(
     backups,
     integrity,
     applies: new RunningApplies(),
-    doctor: new Doctor({ directory, config, store, authority, access, signers, backups }),
+    doctor: new Doctor({ directory, config, store, authority, access, signers, backups, oidc }),
     close: () => closeParts({ store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity }),
   }
 }

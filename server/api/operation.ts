@@ -66,6 +66,8 @@ export interface Call<B = unknown> {
   /** Of the content types of the response, the one that the client prefers. */
   readonly contentType: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Whether the listener that the request came in by carries an API. */
+  isCarried(api: ListenerApi): boolean
   /** The certificates of the TLS client. */
   readonly peer: PeerCertificates
   /** The bearer tokens of the request, in the order sent; nothing about them is verified. */

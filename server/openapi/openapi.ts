@@ -50,16 +50,33 @@ export function buildOpenApiDocument(api: Api, operations: readonly AnyOperation
     servers: [{ url: BASE_PATHS[api] }],
     paths,
     components: {
-      securitySchemes: Object.fromEntries(
-        Object.values(SESSION_HEADERS).map((name) => [name, { type: 'apiKey', in: 'header', name }]),
-      ),
+      securitySchemes: {
+        ...Object.fromEntries(
+          Object.values(SESSION_HEADERS).map((name) => [name, { type: 'apiKey', in: 'header', name }]),
+        ),
+        oauth2: OAUTH2,
+      },
       schemas: components.schemas,
     },
   }
 }
 
-/** The session token goes in any one of the headers. */
-const SESSION = Object.values(SESSION_HEADERS).map((name) => ({ [name]: [] }))
+/** The session token goes in any one of the headers, or an access token is the bearer. */
+const SESSION = [...Object.values(SESSION_HEADERS), 'oauth2'].map((name) => ({ [name]: [] }))
+
+/** Sign-in by OpenID Connect, by which bearer tokens are issued. The paths are those of the controller, not of the API. */
+const OAUTH2 = {
+  type: 'oauth2',
+  description: 'Access tokens of this controller, by authorization code with PKCE.',
+  flows: {
+    authorizationCode: {
+      authorizationUrl: '/oidc/authorize',
+      tokenUrl: '/oidc/oauth/token',
+      refreshUrl: '/oidc/oauth/token',
+      scopes: { openid: 'The id and the name of the identity.', offline_access: 'A refresh token.' },
+    },
+  },
+}
 
 function describe(operation: AnyOperation, components: SchemaComponents) {
   const { id, topic, summary, access, query = {}, headers = {}, body, isOwn, incomplete } = operation

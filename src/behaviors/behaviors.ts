@@ -37,6 +37,7 @@ import type { CertificateBehavior } from '../maintenance/certificates/certificat
 import { ControllerBehavior } from '../network/controllers/controller-behavior.ts'
 import type { ControllerMembership } from '../network/controllers/membership.ts'
 import { ControllerSettingBehavior } from '../network/controllers/setting-behavior.ts'
+import type { OidcAnnouncement } from '../network/routers/oidc-announcement.ts'
 import { EdgeRouterBehavior, RouterBehavior } from '../network/routers/router-behavior.ts'
 import type { RouterProvisioner } from '../network/routers/router-provisioner.ts'
 import type { UsableRouters } from '../network/routers/usable-routers.ts'
@@ -63,6 +64,7 @@ export interface BehaviorParts {
     readonly provisioner: RouterProvisioner
     readonly usable: UsableRouters
     readonly load: RouterLoad
+    readonly oidc: OidcAnnouncement
   }
   readonly sessionTokens: SessionTokens
 }
@@ -71,7 +73,7 @@ export interface BehaviorParts {
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): void {
   const { access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens } = parts
   const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
-  const { load, network, provisioner, usable: usableRouters } = routers
+  const { load, network, oidc, provisioner, usable: usableRouters } = routers
   const { scopes } = access
   const schemas = new ConfigSchemas()
   behaviors.register(
@@ -91,7 +93,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
   behaviors.register(externalJwtSigners, new SignerBehavior(signers))
   behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes }))
-  behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load }))
+  behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load, oidc }))
   behaviors.register(serviceConfigs, new ServiceConfigBehavior())
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
   behaviors.register(sessions, new SessionBehavior({ access, apiSessions, sessionTokens, usableRouters }))

@@ -27,8 +27,11 @@ export { ConfigError, parseDuration, splitAddress } from './setting-types.ts'
 
 export type Api = 'client' | 'management' | 'fabric'
 
-/** The APIs that a listener may carry: those over HTTP, the control channel of routers, and health and metrics for monitoring. */
-const listenerApis = ['client', 'management', 'fabric', 'control', 'health', 'metrics'] as const
+/**
+ * The APIs that a listener may carry: those over HTTP, sign-in by OpenID Connect, the control channel of routers, and health and
+ * metrics for monitoring.
+ */
+const listenerApis = ['client', 'management', 'fabric', 'oidc', 'control', 'health', 'metrics'] as const
 export type ListenerApi = (typeof listenerApis)[number]
 
 // Metrics are read without a session, so no listener carries them unless an operator says so.
@@ -59,7 +62,7 @@ interface Setting<V> {
 const settings = {
   listeners: {
     explain:
-      'Where the controller listens, and which APIs it serves there: client, management, fabric, control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP, for requests whose Host is a loopback name or address, or one that is configured.',
+      'Where the controller listens, and which APIs it serves there: client, management, fabric, oidc (sign-in by OpenID Connect), control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP, for requests whose Host is a loopback name or address, or one that is configured.',
     default: [{ address: '127.0.0.1:1280', apis: defaultApis, dialect: 'native' }],
     read: readListeners,
   },
@@ -85,6 +88,29 @@ const settings = {
     '90s',
     'How often the last use of sessions is written to the database.',
     '1s',
+  ),
+  'oidc.announce': {
+    explain:
+      'Whether clients are told that they can sign in by OpenID Connect: auto (as soon as no enrolled router is of a release before 2.0, because clients that sign in so cannot use older ones), always or never. Sign-in by OpenID Connect itself works in any case, on listeners that carry oidc.',
+    default: 'auto',
+    read: (value, key) => readChoice(['auto', 'always', 'never'] as const, value, key),
+  },
+  'oidc.announceCertificateRequests': {
+    explain:
+      'Whether clients are also told that a certificate can be requested during such a sign-in (OIDC_AUTH_WITH_CSR). Clients with the JVM SDK cannot connect then.',
+    default: false,
+    read: readSwitch,
+  },
+  'oidc.accessTokenLifetime': durationSetting(
+    '30m',
+    'How long an access token of OpenID Connect can be used; clients refresh it before.',
+    '1m',
+  ),
+  'oidc.idTokenLifetime': durationSetting('30m', 'How long an ID token of OpenID Connect can be used.', '1m'),
+  'oidc.refreshTokenLifetime': durationSetting(
+    '24h',
+    'How long a refresh token of OpenID Connect can be used, each of which replaces the one before; one that would not outlive the access token by a minute does so nevertheless.',
+    '2m',
   ),
   'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
   'enrollment.router': durationSetting('180m', 'How long the enrollment token of a new router can be used.', '5m'),

@@ -247,7 +247,7 @@ export const ADDED: readonly Difference[] = [
   },
   {
     operations: /\/(transit-)?routers(\/\{\})?$/,
-    facts: /^data(\[\])?\.(version|linkCount|circuitCount|dataModel)/,
+    facts: /^data(\[\])?\.(version|linkCount|circuitCount|dataModel|supportsOidc)/,
     because: 'people look for it in the list of routers',
   },
   {

@@ -51,13 +51,20 @@ describe.each(APIS)('the document of the %s API', (api) => {
     expect([...new Set(referred)].sort()).toEqual(Object.keys(document.components.schemas).sort())
   })
 
-  it('names both headers in which a session can be sent', () => {
-    const { securitySchemes } = document.components
-    const names = Object.values(securitySchemes as Record<string, { name: string }>).map(({ name }) => name)
+  it('names both headers in which a session can be sent, and sign-in by OpenID Connect', () => {
+    const { oauth2, ...headers } = document.components.securitySchemes
+    const names = Object.values(headers as Record<string, { name: string }>).map(({ name }) => name)
 
     expect(names.sort()).toEqual(['net-session', 'zt-session'])
+    expect(oauth2).toMatchObject({
+      type: 'oauth2',
+      flows: { authorizationCode: { authorizationUrl: '/oidc/authorize', tokenUrl: '/oidc/oauth/token' } },
+    })
     for (const [, { security, 'x-permission': permission }] of parts.filter(([, part]) => part['x-permission'])) {
-      expect([permission, security]).toEqual([permission, [{ 'net-session': [] }, { 'zt-session': [] }]])
+      expect([permission, security]).toEqual([
+        permission,
+        [{ 'net-session': [] }, { 'zt-session': [] }, { oauth2: [] }],
+      ])
     }
   })
 

@@ -187,6 +187,23 @@ describe('controller settings', () => {
     return { effective: inForce.oidc, instance: instance.oidc }
   }
 
+  it('are in force at once: the global ones, and member by member those of this controller', async () => {
+    const { registeredUris } = world.controller
+    const inForce = () => [registeredUris.redirectUris, registeredUris.postLogoutUris]
+    await manage.change('PATCH', '/controller-settings/global/effective', {
+      oidc: { redirectUris: ['https://a'], postLogoutUris: ['https://b'] },
+    })
+    expect(inForce()).toEqual([['https://a'], ['https://b']])
+    await manage.make('controller-settings', { controllerId: own, oidc: { redirectUris: ['https://c'] } })
+    expect(inForce()).toEqual([['https://c'], ['https://b']])
+    await manage.change('DELETE', `/controller-settings/${own}/effective`)
+    expect(inForce()).toEqual([['https://a'], ['https://b']])
+    await manage.change('PATCH', '/controller-settings/global/effective', {
+      oidc: { redirectUris: [], postLogoutUris: [] },
+    })
+    expect(inForce()).toEqual([[], []])
+  })
+
   it('are the global ones where a controller has none of its own', async () => {
     await manage.change('PATCH', '/controller-settings/global/effective', { oidc: { redirectUris: ['https://a'] } })
 

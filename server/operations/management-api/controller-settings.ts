@@ -1,5 +1,6 @@
 // The effective settings of a controller, which combine its own with the global ones.
 
+import { combineOidcSettings } from '../../../src/authentication/openid-connect/registered-uris.ts'
 import { controllerSettings, GLOBAL_SETTINGS } from '../../../src/definitions/resources/controller-settings.ts'
 import type { Entity } from '../../../src/definitions/resources/define.ts'
 import { links, listOf, objectOf, requiredObject, text, time } from '../../../src/definitions/schema/json-schema.ts'
@@ -53,7 +54,7 @@ export const controllerSettingOperations: readonly AnyOperation[] = [
         createdAt: toIsoTime(own.createdAt),
         updatedAt: toIsoTime(Math.max(own.updatedAt, global.updatedAt)),
         tags: own.tags,
-        effective: { oidc: { ...set(global.oidc), ...set(own.oidc) } },
+        effective: { oidc: set(combineOidcSettings(global.oidc, own.oidc)) },
         instance: { oidc: set(own.oidc) },
       })
     },

@@ -123,6 +123,11 @@ export const routers = defineResource({
     version: { ...text, description: 'The release of its software; empty while it is not connected.' },
     linkCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many links it has to other routers.' },
     circuitCount: { ...whole, nullable: true, 'x-offline': null, description: 'How many circuits pass it.' },
+    supportsOidc: {
+      ...orNull(flag),
+      description:
+        'Whether clients that sign in by OpenID Connect can use it, by the release with which it last connected; null if it has not enrolled.',
+    },
     dataModel: {
       ...orNull(dataModel),
       'x-offline': null,
@@ -131,6 +136,6 @@ export const routers = defineResource({
     },
   },
   isConfidential: true,
-  columns: ['id', 'name', 'isOnline', 'version', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],
+  columns: ['id', 'name', 'isOnline', 'version', 'supportsOidc', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

@@ -2,6 +2,7 @@
 import type { Access } from '../../access/access.ts'
 import type { ExternalSigners } from '../../authentication/signers/external-signers.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
+import type { OidcAnnouncement } from '../../network/routers/oidc-announcement.ts'
 import type { Authority } from '../../pki/authority.ts'
 import type { Config } from '../../settings/config.ts'
 import type { Store } from '../../storage/store.ts'
@@ -20,9 +21,11 @@ import {
   checkCertificates,
   checkEnrollments,
   checkIdentities,
+  checkOidc,
   checkPolicies,
   checkRoles,
   checkServices,
+  describeOidc,
   type Network,
 } from './check-network.ts'
 import {
@@ -43,6 +46,7 @@ export interface DoctorOptions {
   readonly access: Access
   readonly signers: ExternalSigners
   readonly backups: Backups
+  readonly oidc: OidcAnnouncement
 }
 
 // A router that lost its subscription asks for it within half a minute.
@@ -105,6 +109,7 @@ export class Doctor {
       check('services', 'every service is hosted, and routers may carry it', () => checkServices(network)),
       check('routers', 'every router is connected', () => this.#checkRouters(context)),
       check('data model', 'every connected router has its changes', () => this.#checkModel(context)),
+      check('oidc', describeOidc(this.#options.oidc), () => checkOidc(network, this.#options.oidc)),
       check('enrollments', 'no enrollment has expired unused', () => checkEnrollments(network)),
       check('identities', 'every identity can sign in', () => checkIdentities(network)),
     ]

@@ -11,6 +11,7 @@ import type { Behavior, FindRelated } from '../../storage/behavior.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import type { OidcAnnouncement } from './oidc-announcement.ts'
 import type { RouterProvisioner } from './router-provisioner.ts'
 
 /** The software of a router that is not connected, as clients see it. */
@@ -23,17 +24,24 @@ interface RouterBehaviorParts {
   readonly network: LiveNetwork
 }
 
+interface AllRouterParts extends RouterBehaviorParts {
+  readonly load: RouterLoad
+  readonly oidc: OidcAnnouncement
+}
+
 export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry | null | undefined> {
   readonly #provisioner: RouterProvisioner
   readonly #enrollments: EnrollmentIssuer
   readonly #network: LiveNetwork
   readonly #load: RouterLoad
+  readonly #oidc: OidcAnnouncement
 
-  constructor({ provisioner, enrollments, network, load }: RouterBehaviorParts & { readonly load: RouterLoad }) {
+  constructor({ provisioner, enrollments, network, load, oidc }: AllRouterParts) {
     this.#provisioner = provisioner
     this.#enrollments = enrollments
     this.#network = network
     this.#load = load
+    this.#oidc = oidc
   }
 
   async prepareCreate(_context: Context, _draft: unknown, { enrollment }: Inputs<typeof routers>) {
@@ -56,6 +64,7 @@ export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry 
         dataModel: live ? describeProgress(live.model, clock.monotonic()) : null,
         isOnline: live !== undefined,
         version: live?.versionInfo.version ?? '',
+        supportsOidc: this.#oidc.isSupportedBy(id) ?? null,
         linkCount: this.#load.countLinks(id),
         circuitCount: this.#load.countCircuits(id),
       }
