@@ -1,10 +1,12 @@
 // The system clock is set, by mistake or on purpose: nothing ends and nothing is deleted because of it.
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
 import { silentLog } from '../../src/foundation/log.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { pruneAudit } from '../../src/storage/audit/audit-records.ts'
 import { reportClockJumps } from '../../src/storage/clock-jumps.ts'
+import { get } from '../../src/storage/entities/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -52,11 +54,35 @@ const sweep = async () => {
   return world.controller.auth.apiSessions.termination.deleteExpired(world.system)
 }
 const iso = (time: number) => new Date(time).toISOString()
+/** A session that has passed a second factor now. */
+async function signInWithMfa(): Promise<{ token: string; apiSessionId: string }> {
+  const { id, token } = await world.signIn()
+  const [session] = world.controller.auth.apiSessions.listOfIdentity(id)
+  await world.system.write(async (tx) => {
+    const mfa = { mfaPassedAt: world.clock.now() }
+    await world.controller.entities.update(tx, apiSessions, await get(tx, apiSessions, session!.id), mfa)
+  })
+  return { token, apiSessionId: session!.id }
+}
+
 /** The same directory, opened again by a process that knows nothing of the one before. */
 async function restart(): Promise<void> {
   await world.stop()
   world = await testController({ directory: world.directory, clock: world.clock, log })
 }
+
+it('a clock that is set shifts the second factor of a session, although memory is rebuilt before that is written', async () => {
+  const { token, apiSessionId } = await signInWithMfa()
+  const passedAt = world.clock.now()
+  world.clock.set(DAY)
+  await world.controller.store.projections.rebuild('API sessions')
+  const { auth } = world.controller
+  expect(auth.apiSessions.get(apiSessionId)?.mfaPassedAt).toBe(passedAt + DAY)
+  await auth.apiSessions.flush(world.system)
+  await restart()
+  expect(world.controller.auth.apiSessions.get(apiSessionId)?.mfaPassedAt).toBe(passedAt + DAY)
+  expect(await isAlive(token)).toBe(true)
+})
 
 describe.each([
   ['forward by a year', YEAR],

@@ -108,8 +108,9 @@ export class ApiSessions implements DerivedRows {
     const isInMemory = this.#live.size > 0
     const revocations = await queryRevocations(db)
     for await (const page of readSessions(db, isInMemory ? 0 : now - this.lifetime.timeoutMs)) {
-      for (const { n, session } of page) {
-        const currentSession = this.#live.get(session.id)
+      for (const { n, session: stored } of page) {
+        const currentSession = this.#live.get(stored.id)
+        const session = this.#activity.shiftStored(stored, currentSession)
         // If the clock was set back since, a session of an earlier process was used later than now.
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
         if (lastActivityAt + this.lifetime.timeoutMs <= now) continue
@@ -117,11 +118,12 @@ export class ApiSessions implements DerivedRows {
         const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
         const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)
         const added = live.add({ ...session, lastActivityAt, authenticatedAt }, isRevoked)
-        if (!isRevoked && lastActivityAt !== session.lastActivityAt) used.add(added)
+        const isWritten = lastActivityAt === stored.lastActivityAt && session === stored
+        if (!isRevoked && !isWritten) used.add(added)
       }
     }
     this.#live = live
-    this.#activity.replace(used)
+    this.#activity.replace(used, (id) => live.get(id) !== undefined)
   }
 
   /** Compares the sessions, and what memory holds of their identities, with the rows. */

@@ -12,8 +12,8 @@ const BATCH = 250
 export class SessionActivity {
   /** Sessions whose last activity is not written yet. */
   #unwritten = new Set<LiveApiSession>()
-  /** By how much the times of sessions were shifted since their rows were written, in milliseconds. */
-  readonly #unwrittenShifts = new Map<LiveApiSession, number>()
+  /** Session → by how much its times were shifted since its row was written, in milliseconds. */
+  readonly #unwrittenShifts = new Map<string, number>()
 
   /** Notes that a session was used. */
   add(session: LiveApiSession): void {
@@ -29,17 +29,31 @@ export class SessionActivity {
       if (before !== null) session[time] = before + milliseconds
     }
     this.#unwritten.add(session)
-    this.#unwrittenShifts.set(session, (this.#unwrittenShifts.get(session) ?? 0) + milliseconds)
+    this.#unwrittenShifts.set(session.id, (this.#unwrittenShifts.get(session.id) ?? 0) + milliseconds)
   }
 
   remove(session: LiveApiSession): void {
     this.#unwritten.delete(session)
-    this.#unwrittenShifts.delete(session)
+    this.#unwrittenShifts.delete(session.id)
   }
 
-  /** Replaces the sessions whose last activity is to be written. */
-  replace(sessions: Set<LiveApiSession>): void {
+  /** Shifts the times of a session as its row has them, as far as the row does not know it. */
+  shiftStored(stored: LiveApiSession, current: LiveApiSession | undefined): LiveApiSession {
+    const shift = this.#unwrittenShifts.get(stored.id)
+    if (!current || shift === undefined) return stored
+    const shifted = { ...stored }
+    for (const time of SHIFTED_TIMES) {
+      const before = stored[time]
+      // A row may have a newer time, which needs no shift.
+      if (before !== null && current[time] === before + shift) shifted[time] = before + shift
+    }
+    return shifted
+  }
+
+  /** Replaces the sessions in memory: those whose times are to be written, and all others that exist. */
+  replace(sessions: Set<LiveApiSession>, exists: (id: string) => boolean): void {
     this.#unwritten = sessions
+    for (const id of this.#unwrittenShifts.keys()) if (!exists(id)) this.#unwrittenShifts.delete(id)
   }
 
   /** Writes what was noted since the last flush. */
@@ -53,7 +67,7 @@ export class SessionActivity {
     const activities = sessions.map((session) => ({
       session,
       at: session.lastActivityAt,
-      shift: this.#unwrittenShifts.get(session),
+      shift: this.#unwrittenShifts.get(session.id),
     }))
     await context.write(async (tx) => {
       for (const { session, at, shift } of activities) {
@@ -68,7 +82,7 @@ export class SessionActivity {
     })
     for (const { session, at, shift } of activities) {
       if (session.lastActivityAt === at) this.#unwritten.delete(session)
-      if (this.#unwrittenShifts.get(session) === shift) this.#unwrittenShifts.delete(session)
+      if (this.#unwrittenShifts.get(session.id) === shift) this.#unwrittenShifts.delete(session.id)
     }
   }
 }
