@@ -35,6 +35,9 @@ interface Refusal {
   readonly circuitId?: string | undefined
 }
 
+/** The refusal of a request that failed because of the controller. */
+export const INTERNAL_FAILURE: Refusal = { reason: 'other', message: 'the controller failed' }
+
 /** Replies that a request is refused, and why. */
 export function sendRefusal(channel: Channel, replyTo: ReplyTarget, { reason, message, circuitId }: Refusal): void {
   const headers: [number, Buffer][] = [[ERROR_CODE, encodeInt32(REFUSAL_CODES[reason])]]

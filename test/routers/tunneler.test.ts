@@ -426,7 +426,8 @@ describe('a router that dials a service itself', () => {
     for (const policy of await network.manage.get('/service-policies'))
       await network.manage.change('DELETE', `/service-policies/${policy.id}`)
     const refused = await hostById(simulated, { serviceId, address: 'tunnel-1' })
-    expect(refused).toMatchObject({ result: CreateTerminatorResult.FailedOther, msg: expect.stringMatching(/./) })
+    const reason = { msg: expect.stringMatching(/./), errorCode: 1, retryHint: 0 }
+    expect(refused).toMatchObject({ result: CreateTerminatorResult.FailedOther, ...reason })
     expect((await call('/terminators/tunnel-1')).status).toBe(404)
     const { type } = await simulated.takeReply(sendDialByName(simulated, name))
     expect(type).toBe(20002)
@@ -436,10 +437,29 @@ describe('a router that dials a service itself', () => {
     const router = await enrolledRouter(world, { name: newName('router') })
     const simulated = await connect(router, groupedHeaders())
     const { id: serviceId, name } = await makeService()
-    expect(await hostById(simulated, { serviceId, address: 'tunnel-1' })).toMatchObject({ result: 2 })
+    const refused = await hostById(simulated, { serviceId, address: 'tunnel-1' })
+    expect(refused).toMatchObject({ result: CreateTerminatorResult.FailedOther, errorCode: 7, retryHint: 3 })
     const { type, headers } = await simulated.takeReply(sendDialByName(simulated, name))
     expect([type, headers.get(1014)?.readUInt32LE()]).toEqual([20002, 7])
   })
+
+  it.each([
+    ['a service that does not exist', { serviceId: 'unknown' }, { errorCode: 6, retryHint: 3 }],
+    ['a cost that does not exist', { cost: 65_536 }, { errorCode: 10, retryHint: 3 }],
+    ['the id of a terminator of another router', { address: 'taken' }, { errorCode: 1, retryHint: 3 }],
+  ])(
+    'is told in the form of release 2 why it may not host, and whether to try again, for %s',
+    async (_name, values, told) => {
+      const { id: serviceId } = await makeService()
+      const [other, simulated] = [
+        await connect(await newTunneler(), groupedHeaders()),
+        await connect(await newTunneler(), groupedHeaders()),
+      ]
+      await hostById(other, { serviceId, address: 'taken' })
+      const refused = await hostById(simulated, { serviceId, address: 'tunnel-1', ...values })
+      expect(refused).toMatchObject({ result: CreateTerminatorResult.FailedOther, ...told })
+    },
+  )
 
   it('has a circuit to a terminator, and a session that it dials by again', async () => {
     const { router, simulated } = await tunneler()

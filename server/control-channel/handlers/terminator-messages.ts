@@ -1,12 +1,11 @@
 // Messages by which routers make, change and remove the terminators of the hosts connected to them.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
-import { type RequestRefusalReason, RequestRefusedError } from '../../../src/network/client-requests/request-refused.ts'
+import { RequestRefusedError } from '../../../src/network/client-requests/request-refused.ts'
 import type { SessionClient } from '../../../src/network/client-requests/session-client.ts'
-import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { TerminatorQuestion } from '../../../src/network/routers/router-connection.ts'
 import type { Protocol } from '../announcements.ts'
 import { ContentType } from '../content-types.ts'
-import { REFUSAL_CODES, sendRefusal } from '../edge-errors.ts'
+import { INTERNAL_FAILURE, sendRefusal } from '../edge-errors.ts'
 import { encodeInt32 } from '../header-values.ts'
 import {
   RemoveTerminatorsRequestSchema,
@@ -21,6 +20,7 @@ import {
   type UpdateTerminatorRequest,
   UpdateTerminatorRequestSchema,
 } from '../messages/edge_pb.ts'
+import { toFailedResult } from '../terminator-results.ts'
 import { parsePeerData, parsePrecedence } from '../terminator-values.ts'
 import { type MessageHandlers, refuseByError, refuseByResult, requireAtMost, withBody } from './message-handler.ts'
 
@@ -62,7 +62,7 @@ export const terminatorHandlers: MessageHandlers = [
         respond({ result: CreateTerminatorResult.Success })
       } catch (error) {
         if (!(error instanceof RequestRefusedError)) {
-          respond(toFailedResult({ reason: 'other', message: 'the controller failed' }, router))
+          respond(toFailedResult(INTERNAL_FAILURE, router))
           throw error
         }
         // The host is told why; one that tries again and again must not fill the log.
@@ -130,47 +130,6 @@ function toSessionClient(
   { sessionToken: token, apiSessionToken, fingerprints }: CreateTerminatorV2Request | UpdateTerminatorRequest,
 ): SessionClient {
   return { routerId, token, apiSessionToken, fingerprints }
-}
-
-/** The results that routers tell apart; everything else is `FailedOther`. */
-const CREATE_RESULTS: Readonly<Partial<Record<RequestRefusalReason, CreateTerminatorResult>>> = {
-  'id-conflict': CreateTerminatorResult.FailedIdConflict,
-  busy: CreateTerminatorResult.FailedBusy,
-  'unknown-session': CreateTerminatorResult.FailedInvalidSession,
-}
-
-/** The reaction of routers of release 2, or of their clients, to a refusal. By default the router gives up after the third one. */
-const RetryHint = { DEFAULT: 0, TOO_BUSY: 1, START_OVER: 2, NOT_RETRIABLE: 3 } as const
-
-const RETRY_HINTS: Readonly<Record<RequestRefusalReason, number>> = {
-  'unknown-api-session': RetryHint.START_OVER,
-  'unknown-session': RetryHint.START_OVER,
-  'wrong-session-type': RetryHint.START_OVER,
-  'router-not-permitted': RetryHint.START_OVER,
-  'unknown-service': RetryHint.NOT_RETRIABLE,
-  'tunneling-not-enabled': RetryHint.NOT_RETRIABLE,
-  'unknown-terminator': RetryHint.NOT_RETRIABLE,
-  'invalid-precedence': RetryHint.NOT_RETRIABLE,
-  'invalid-cost': RetryHint.NOT_RETRIABLE,
-  'encryption-data-missing': RetryHint.NOT_RETRIABLE,
-  'id-conflict': RetryHint.NOT_RETRIABLE,
-  busy: RetryHint.TOO_BUSY,
-  other: RetryHint.DEFAULT,
-}
-
-/** Routers of release 2 choose another id only for a conflict within themselves. */
-function toFailedResult(
-  { reason, message }: Pick<RequestRefusedError, 'reason' | 'message'>,
-  { hello }: ConnectedRouter,
-) {
-  const isConflict = reason === 'id-conflict' && hello.hasDataModel
-  const result = isConflict ? undefined : CREATE_RESULTS[reason]
-  return {
-    result: result ?? CreateTerminatorResult.FailedOther,
-    msg: message,
-    errorCode: REFUSAL_CODES[reason],
-    retryHint: RETRY_HINTS[reason],
-  }
 }
 
 /** Renders the message by which a router of release 1 gives up a terminator that it has: a refusal of it, which it did not ask for. */

@@ -4,7 +4,7 @@ import { RequestRefusedError } from '../../../src/network/client-requests/reques
 import type { SessionClient } from '../../../src/network/client-requests/session-client.ts'
 import type { TunnelerApiSession, TunnelerSession } from '../../../src/network/tunnelers/tunneling.ts'
 import { ContentType } from '../content-types.ts'
-import { sendRefusal } from '../edge-errors.ts'
+import { INTERNAL_FAILURE, sendRefusal } from '../edge-errors.ts'
 import type { Message } from '../message.ts'
 import {
   CreateApiSessionRequestSchema,
@@ -27,6 +27,7 @@ import {
   ServicesListSchema,
   UpdateTunnelTerminatorRequestSchema,
 } from '../messages/edge_pb.ts'
+import { toFailedResult } from '../terminator-results.ts'
 import { encodePrecedence, parsePeerData, parsePrecedence } from '../terminator-values.ts'
 import { MalformedBodyError, type MessageHandlers, type RouterPeer, withBody } from './message-handler.ts'
 
@@ -135,22 +136,21 @@ export const tunnelerHandlers: MessageHandlers = [
     ContentType.CREATE_TUNNEL_TERMINATOR_V2_REQUEST,
     withBody(CreateTunnelTerminatorRequestV2Schema, async (session, request, message) => {
       const { serviceId, address, startTime } = request
-      const respond = (result: CreateTerminatorResult, msg = '') => {
-        const response = { terminatorId: address, startTime, result, msg }
-        const body = toBinary(
-          CreateTunnelTerminatorResponseV2Schema,
-          create(CreateTunnelTerminatorResponseV2Schema, response),
-        )
+      const respond = (outcome: MessageInitShape<typeof CreateTunnelTerminatorResponseV2Schema>) => {
+        const response = create(CreateTunnelTerminatorResponseV2Schema, {
+          terminatorId: address,
+          startTime,
+          ...outcome,
+        })
+        const body = toBinary(CreateTunnelTerminatorResponseV2Schema, response)
         session.channel.send(ContentType.CREATE_TUNNEL_TERMINATOR_V2_RESPONSE, body, { replyTo: message })
       }
       try {
         await host(session, session.controller.contexts.create({ kind: 'system' }), { id: serviceId }, request)
-        respond(CreateTerminatorResult.Success)
+        respond({ result: CreateTerminatorResult.Success })
       } catch (error) {
         const isRefusal = error instanceof RequestRefusedError
-        const isBusy = isRefusal && error.reason === 'busy'
-        const result = isBusy ? CreateTerminatorResult.FailedBusy : CreateTerminatorResult.FailedOther
-        respond(result, isRefusal ? error.message : 'the controller failed')
+        respond(toFailedResult(isRefusal ? error : INTERNAL_FAILURE, session.router))
         if (!isRefusal) throw error
       }
     }),
@@ -219,7 +219,7 @@ async function orRefuse({ controller, channel }: RouterPeer, message: Message, r
     await run(controller.contexts.create({ kind: 'system' }))
   } catch (error) {
     if (error instanceof RequestRefusedError) return sendRefusal(channel, message, error)
-    sendRefusal(channel, message, { reason: 'other', message: 'the controller failed' })
+    sendRefusal(channel, message, INTERNAL_FAILURE)
     throw error
   }
 }
