@@ -292,6 +292,7 @@ async function assemble(
     oidc,
     tunneling: new Tunneling({
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
+      sessionTokens,
     }),
   }
   registerBehaviors(behaviors, {

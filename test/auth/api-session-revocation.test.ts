@@ -350,7 +350,7 @@ describe('thousands of sessions that a change revokes', () => {
           const opaqueToken = `${type}-${number}`
           await tx.db
             .insertInto('sessions')
-            .values({ ...own, id: opaqueToken, opaqueToken, type })
+            .values({ ...own, id: opaqueToken, opaqueToken, hasSignedToken: 0, type })
             .execute()
         }
       }

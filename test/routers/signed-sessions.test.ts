@@ -107,6 +107,36 @@ describe('clients receive', () => {
     expect((await read()).body.data.token).toBe(again.body.data.token)
   })
 
+  it('the session that they host by, once they asked for it again, also of another process', async () => {
+    const serviceId = await network.service()
+    await network.router()
+    const [asked, silent] = [await network.client(serviceId, 'Bind'), await network.client(serviceId, 'Bind')]
+    await network.router(2)
+    const send = (method: 'GET' | 'POST', { sessionId, apiSessionToken: token }: typeof asked) =>
+      network.world.send(
+        method === 'GET'
+          ? { method, path: `${CLIENT}/sessions/${sessionId}`, token }
+          : { method, path: `${CLIENT}/sessions`, token, body: { serviceId, type: 'Bind' } },
+      )
+    await send('POST', asked)
+    const later = await network.client(serviceId, 'Bind')
+    await network.restart()
+    expect([(await send('GET', asked)).status, (await send('GET', later)).status]).toEqual([200, 200])
+    expect((await send('GET', silent)).status).toBe(404)
+    await send('POST', silent)
+    expect((await send('GET', silent)).status).toBe(200)
+  })
+
+  it('no session that they host by either, after they listed their sessions: they take no token from a list', async () => {
+    const serviceId = await network.service()
+    await network.router()
+    const { sessionId, apiSessionToken: token } = await network.client(serviceId, 'Bind')
+    await network.router(2)
+    const { world } = network
+    expect((await world.send({ method: 'GET', path: `${CLIENT}/sessions`, token })).status).toBe(200)
+    expect((await world.send({ method: 'GET', path: `${CLIENT}/sessions/${sessionId}`, token })).status).toBe(404)
+  })
+
   it('signed tokens for ever: also when that router was deleted, and by another process', async () => {
     const serviceId = await network.service()
     await network.router()

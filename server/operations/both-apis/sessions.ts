@@ -74,8 +74,8 @@ export const sessionOperations: readonly AnyOperation[] = [
       const row = await requireVisibleRow(call, sessions)
       const { caller } = call.context
       const isOwn = caller.kind === 'identity' && caller.apiSessionId === row.apiSessionId
-      const session = { id: row.id, type: row.type as PolicyType, createdAt: row.createdAt as number }
-      if (isOwn && call.controller.sessionTokens.isOutdated(session))
+      const form = { type: row.type as PolicyType, hasSignedToken: row.hasSignedToken === 1 }
+      if (isOwn && call.controller.sessionTokens.isOutdated(form))
         throw notFoundError(toResourceNoun(sessions), row.id)
       return respondWithRecord(call, sessions, row.id)
     },

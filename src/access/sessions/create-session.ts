@@ -10,13 +10,14 @@ import type { PolicyType } from '../../policy/policy-index.ts'
 import { describeComparison } from '../../policy/posture/descriptions.ts'
 import type { FailedServiceRequests } from '../../policy/posture/failed-service-requests.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
-import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
+import { type EntityStore, find, newEntity } from '../../storage/entities/entities.ts'
 import { getRecordTable } from '../../storage/entities/record-tables.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { Access } from '../access.ts'
 import { loadNamesByIds } from '../advice/subject.ts'
 import type { SessionIds } from './session-ids.ts'
+import type { SessionTokens } from './session-tokens.ts'
 
 /** The parts that open sessions. */
 export interface SessionParts {
@@ -25,6 +26,7 @@ export interface SessionParts {
   readonly entities: EntityStore
   readonly posture: { readonly failedRequests: FailedServiceRequests }
   readonly sessionIds: SessionIds
+  readonly sessionTokens: Pick<SessionTokens, 'areSigned' | 'isOutdated'>
 }
 
 /** The caller that asks for a session. */
@@ -44,7 +46,7 @@ export interface SessionRequest {
 const findExistingSession = prepareQuery((db, apiSessionId: string, serviceId: string, type: SessionRequest['type']) =>
   db
     .selectFrom('sessions')
-    .select('id')
+    .select(['id', 'type', 'hasSignedToken'])
     .where('apiSessionId', '=', apiSessionId)
     .where('serviceId', '=', serviceId)
     .where('type', '=', type as PolicyType),
@@ -62,13 +64,24 @@ export async function createSession(
   request: SessionRequest,
 ): Promise<string> {
   const { serviceId, type } = request
-  const key = { apiSessionId: dialer.apiSessionId, serviceId, type }
+  const { areSigned } = parts.sessionTokens
+  const key = { apiSessionId: dialer.apiSessionId, serviceId, type, isSigned: areSigned }
   const cachedId = parts.sessionIds.get(key)
   if (cachedId !== undefined) return cachedId
   const [existing] = await findExistingSession(context.db, key.apiSessionId, serviceId, type)
   if (!existing) return insertSession(parts, context, dialer, request)
+  const form = { type: existing.type, hasSignedToken: existing.hasSignedToken === 1 }
+  if (parts.sessionTokens.isOutdated(form)) await noteSignedToken(parts, context, existing.id)
   parts.sessionIds.set(key, existing.id)
   return existing.id
+}
+
+/** Stores that the client of a session asked for it again, and so receives a signed token. */
+async function noteSignedToken({ entities }: SessionParts, context: Context, id: string): Promise<void> {
+  await context.write(async (tx) => {
+    const session = await find(tx, sessions, id)
+    if (session) await entities.update(tx, sessions, session, { hasSignedToken: true }, { audit: 'none' })
+  })
 }
 
 async function insertSession(
@@ -87,7 +100,17 @@ async function insertSession(
     // The token follows from the id, so that routers can be told about its end when only the id is left.
     const id = newId()
     const opaqueToken = parts.auth.apiSessions.deriveToken(id)
-    const values = { id, apiSessionId, identityId: identity.id, serviceId, type: grantedType, tags, opaqueToken }
+    const hasSignedToken = parts.sessionTokens.areSigned
+    const values = {
+      id,
+      apiSessionId,
+      identityId: identity.id,
+      serviceId,
+      type: grantedType,
+      tags,
+      opaqueToken,
+      hasSignedToken,
+    }
     return (await parts.entities.insert(tx, sessions, newEntity(tx, sessions, values), { audit: 'none' })).id
   })
 }

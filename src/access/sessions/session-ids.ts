@@ -7,11 +7,13 @@ import type { RecordCache } from '../../storage/records/record-cache.ts'
 // About 3 MiB.
 const MAX_SESSIONS = 10_000
 
-/** The members that together identify a session, and never change. */
+/** The members that together identify a session, and never change, and the form of its token. */
 interface SessionKey {
   readonly apiSessionId: string
   readonly serviceId: string
   readonly type: PolicyType | 'Invalid'
+  /** Whether its client asked for it when tokens were signed. */
+  readonly isSigned: boolean
 }
 
 export class SessionIds {
@@ -34,6 +36,6 @@ export class SessionIds {
   }
 }
 
-function toText({ apiSessionId, serviceId, type }: SessionKey): string {
-  return `${apiSessionId}/${type}/${serviceId}`
+function toText({ apiSessionId, serviceId, type, isSigned }: SessionKey): string {
+  return `${apiSessionId}/${type}/${isSigned ? 'signed' : 'opaque'}/${serviceId}`
 }

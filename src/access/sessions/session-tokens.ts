@@ -34,6 +34,13 @@ export interface SessionClaims extends NamedSession {
 /** How a session is found: by the id that a verified token names, or by an opaque token as it is. */
 export type SessionReference = { readonly signed: NamedSession } | { readonly opaqueToken: string }
 
+/** What decides whether the client of a session has a token that routers of release 2 accept. */
+export interface TokenForm {
+  readonly type: PolicyType
+  /** Whether the client asked for the session when tokens were signed. */
+  readonly hasSignedToken: boolean
+}
+
 const AUDIENCE = 'openziti'
 
 // About 10 MB. A client asks for its session again with every connection, and dials with its token again and again.
@@ -122,8 +129,8 @@ export class SessionTokens implements DerivedRows {
    * Whether the client of a session has to ask for it once more, because it has an opaque token. Clients that dial take the token that
    * they read; hosts keep the one that they were given, and would show it to routers of release 2 again and again.
    */
-  isOutdated({ id, type, createdAt }: Pick<NamedSession, 'id' | 'type'> & { readonly createdAt: Instant }): boolean {
-    return type === 'Bind' && this.#signsSince !== null && createdAt <= this.#signsSince && !this.#signed.has(id)
+  isOutdated({ type, hasSignedToken }: TokenForm): boolean {
+    return type === 'Bind' && this.areSigned && !hasSignedToken
   }
 
   /** The token that the client of a session receives. */

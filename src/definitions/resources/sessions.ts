@@ -39,6 +39,8 @@ export const sessions = defineResource({
     type: f.choice(sessionTypes, { access: 'read', filter: true }),
     // A token by which routers of release 1 know the session. Worth nothing without the API session it belongs to, and never filterable.
     opaqueToken: f.text({ access: 'internal', unique: true, secret: true }),
+    // Whether its client asked for it when tokens were signed, and so has a signed one.
+    hasSignedToken: f.bool({ access: 'internal', default: false }),
   },
   computed: {
     // Clients show it to edge routers: the opaque one, or a signed one that routers of release 2 verify.

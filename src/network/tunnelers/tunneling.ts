@@ -65,6 +65,10 @@ const findServiceByName = prepareQuery<[name: string], { id: string }>((db, name
   db.selectFrom('services').select('id').where('name', '=', name),
 )
 
+const findServiceById = prepareQuery<[id: string], { id: string }>((db, id) =>
+  db.selectFrom('services').select('id').where('id', '=', id),
+)
+
 const findLastApiSession = prepareQuery<[identityId: string], { id: string; lastActivityAt: number }>(
   (db, identityId) =>
     db
@@ -83,6 +87,7 @@ interface TunnelingParts {
   readonly provisioner: RouterProvisioner
   readonly serviceChanges: ServiceChanges
   readonly sessionIds: SessionParts['sessionIds']
+  readonly sessionTokens: SessionParts['sessionTokens']
   readonly sessionSync: SessionSync
 }
 
@@ -153,14 +158,16 @@ export class Tunneling {
     named: { readonly id: string } | { readonly name: string },
     type: PolicyType,
   ): Promise<TunnelerSession> {
-    const { access, apiSessions, entities, posture, sessionIds } = this.#parts
+    const { access, apiSessions, entities, posture, sessionIds, sessionTokens } = this.#parts
     const apiSession = await this.openApiSession(context, routerId)
-    const [service] = 'id' in named ? [named] : await findServiceByName(context.db, named.name)
+    const [service] = await ('id' in named
+      ? findServiceById(context.db, named.id)
+      : findServiceByName(context.db, named.name))
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     const owner = { identity: toRoleBearer(apiSession.identity), isAdmin: false, apiSessionId: apiSession.id }
     const request = { serviceId: service.id, type, tags: {} }
     try {
-      const parts = { access, auth: { apiSessions }, entities, posture, sessionIds }
+      const parts = { access, auth: { apiSessions }, entities, posture, sessionIds, sessionTokens }
       const id = await createSession(parts, context, owner, request)
       return { id, token: apiSessions.deriveToken(id), apiSession }
     } catch (error) {

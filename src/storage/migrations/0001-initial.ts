@@ -331,6 +331,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['serviceId', 'text'],
       ['type', 'text'],
       ['opaqueToken', 'text'],
+      ['hasSignedToken', 'integer'],
     ],
     {
       unique: [['opaqueToken'], ['apiSessionId', 'serviceId', 'type']],
