@@ -358,6 +358,22 @@ describe('thousands of sessions that a change revokes', () => {
     const countServiceSessions = async () => (await store.db.selectFrom('sessions').select('id').execute()).length
     await allow(authPolicyId, { updb: { allowed: false } })
     expect([await countServiceSessions(), auth.apiSessions.isSignedIn(person.id)]).toEqual([1_000, false])
+    const manage = (path: string, method: 'GET' | 'DELETE' = 'GET') => people.ask(method, path)
+    for (const query of [
+      '?limit=10',
+      '?filter=type%20=%20%22Bind%22',
+      `?filter=${encodeURIComponent('id = "Bind-7"')}`,
+    ]) {
+      const { data, meta } = (await manage(`/sessions${query}`)).body
+      expect([query, data, meta.pagination.totalCount]).toEqual([query, [], 0])
+    }
+    expect((await manage('/summary')).body.data.sessions).toBe(0)
+    for (const [path, method] of [
+      ['/sessions/Bind-7', 'GET'],
+      ['/sessions/Bind-7', 'DELETE'],
+      ['/sessions/Bind-7/route-path', 'GET'],
+    ] as const)
+      expect([path, method, (await manage(path, method)).status]).toEqual([path, method, 404])
 
     const { commits } = store.stats()
     await deleteRevoked()
@@ -415,6 +431,23 @@ describe('thousands of sessions that a change revokes', () => {
     world = await testController({ directory: world.directory, clock: world.clock })
 
     expect(countAlive(tokens)).toBe(0)
+  }, 60_000)
+
+  it('end, and no others, if their identity moves to a policy that revoked such sessions, although it allows them again', async () => {
+    const { authPolicyId, tokens: revoked } = await crowd()
+    const [mover, other] = [await people.person(), await people.person()]
+    const tokens = [await people.sessionOf(mover), await people.sessionOf(other)]
+    // Those that are hidden began before.
+    await allow(authPolicyId, { updb: { allowed: false } })
+    await allow(authPolicyId, { updb: { allowed: true } })
+    await people.manage('PATCH', `/identities/${mover.id}`, { authPolicyId })
+    const later = await people.sessionOf(mover)
+    const { body } = await people.ask('GET', `/api-sessions?filter=${encodeURIComponent(`identity = "${mover.id}"`)}`)
+    const alive = [...tokens, later].map((token) => countAlive([token]))
+    expect([body.data.length, alive, countAlive(revoked)]).toEqual([1, [0, 1, 1], 0])
+    await world.stop()
+    world = await testController({ directory: world.directory, clock: world.clock })
+    expect([...tokens, later].map((token) => countAlive([token]))).toEqual([0, 1, 1])
   }, 60_000)
 
   it('stay revoked after a restart also if their ids are of a later time, because the clock was set back since', async () => {

@@ -1,14 +1,16 @@
 // Service sessions: clients create them to dial or bind; administrators see all of them, other identities their own.
 import { createSession } from '../../../src/access/sessions/create-session.ts'
 import { getViewer } from '../../../src/access/viewers.ts'
+import { excludeOfRevoked } from '../../../src/authentication/api-sessions/revoked-rows.ts'
 import type { NewSessionView } from '../../../src/behaviors/session-behavior.ts'
+import type { AnyRow } from '../../../src/definitions/resources/define.ts'
 import { sessions, sessionTypes } from '../../../src/definitions/resources/sessions.ts'
 import { f, type Tags } from '../../../src/definitions/schema/fields.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
 import type { PolicyType } from '../../../src/policy/policy-index.ts'
 import { toResourceNoun } from '../../../src/storage/entities/entities.ts'
 import { JSON_FORMS } from '../../api/dialects.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../../api/operation.ts'
 import { listQuery } from '../../api/query.ts'
 import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { renderRecord, respondWithList, respondWithRecord } from '../../responses/record-responses.ts'
@@ -24,6 +26,14 @@ interface SessionCreate {
   readonly tags: Tags
 }
 
+/** @throws NOT_FOUND if the session does not exist, the caller may not see it, or its API session was revoked */
+async function requireSession(call: Call): Promise<AnyRow> {
+  const row = await requireVisibleRow(call, sessions)
+  const isRevoked = call.controller.auth.apiSessions.isRevoked(row.apiSessionId as string)
+  if (isRevoked) throw notFoundError(toResourceNoun(sessions), row.id)
+  return row
+}
+
 export const sessionOperations: readonly AnyOperation[] = [
   defineOperation({
     ...BOTH,
@@ -34,7 +44,8 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: READ,
     query: listQuery,
     returns: { kind: 'list', resource: 'sessions' },
-    run: (call) => respondWithList(call, sessions, restrictToOwn(call)),
+    run: async (call) =>
+      respondWithList(call, sessions, [...restrictToOwn(call), ...(await excludeOfRevoked(call.context.db))]),
   }),
   defineOperation<SessionCreate>({
     ...BOTH,
@@ -71,12 +82,11 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: READ,
     returns: { kind: 'record', resource: 'sessions' },
     async run(call) {
-      const row = await requireVisibleRow(call, sessions)
+      const row = await requireSession(call)
       const { caller } = call.context
       const isOwn = caller.kind === 'identity' && caller.apiSessionId === row.apiSessionId
       const form = { type: row.type as PolicyType, hasSignedToken: row.hasSignedToken === 1 }
-      if (isOwn && call.controller.sessionTokens.isOutdated(form))
-        throw notFoundError(toResourceNoun(sessions), row.id)
+      if (isOwn && call.controller.sessionTokens.isOutdated(form)) throw notFoundError(toResourceNoun(sessions), row.id)
       return respondWithRecord(call, sessions, row.id)
     },
   }),
@@ -89,7 +99,7 @@ export const sessionOperations: readonly AnyOperation[] = [
     access: { permission: 'session.delete', grantedTo: 'authenticated' },
     returns: { kind: 'empty' },
     async run(call) {
-      const { id } = await requireVisibleRow(call, sessions)
+      const { id } = await requireSession(call)
       await call.context.write((tx) => call.controller.entities.removeInTransaction(tx, sessions, id, 'none'))
       return emptyResponse()
     },
@@ -107,7 +117,7 @@ export const sessionOperations: readonly AnyOperation[] = [
       schema: { type: 'object', properties: { routePath: { type: 'array', items: { type: 'string' } } } },
     },
     async run(call) {
-      const { id } = await requireVisibleRow(call, sessions)
+      const { id } = await requireSession(call)
       return dataResponse({ routePath: call.controller.routers.network.listRoutePath(id) })
     },
   }),

@@ -6,6 +6,7 @@ import type { WriteContext } from '../../storage/transactions/context.ts'
 import { isMethodAllowed, isSignerAllowed } from '../auth-policies.ts'
 import type { ApiSessions } from './api-sessions.ts'
 import { isAmong, listRevoked, toSessionBasis } from './session-basis.ts'
+import { queryRevocations } from './session-rows.ts'
 
 /** Runs after the changes of a transaction. */
 export async function revokeApiSessions(apiSessions: ApiSessions, tx: WriteContext): Promise<void> {
@@ -26,9 +27,10 @@ async function revokeOfIdentity(
   const policy = await get(tx, authPolicies, after.authPolicyId)
   // Memory does not know them yet.
   const revocations = tx.uncommitted.all.flatMap(listRevoked)
+  const stored = await queryRevocations(tx.db)
   const rows = await tx.db
     .selectFrom('api_sessions')
-    .select(['id', 'method', 'authenticatorId', 'signerKey', 'caId', 'externalId'])
+    .select(['n', 'id', 'method', 'authenticatorId', 'signerKey', 'caId', 'externalId'])
     .where('identityId', '=', id)
     .execute()
   const lostRows = rows.filter((row) => {
@@ -39,7 +41,9 @@ async function revokeOfIdentity(
     const isAllowed = isMethodAllowed(policy, method) && (signerId === null || isSignerAllowed(policy, signerId))
     // After a restart, nothing would tell those that were revoked by the earlier policy.
     const isRevoked = apiSessions.isRevoked(row.id) || revocations.some((of) => isAmong(of, basis, before.authPolicyId))
-    return !isAllowed || isRevoked
+    // Nor that the others were of another policy when the later one revoked its own.
+    const isTakenForRevoked = stored.some(({ newest, of }) => row.n <= newest && isAmong(of, basis, after.authPolicyId))
+    return !isAllowed || isRevoked || isTakenForRevoked
   })
   await apiSessions.revoke(
     tx,

@@ -28,7 +28,7 @@ export type Restriction =
   | RestrictingCondition
 
 /** A condition of one resource, with the tables that it reads besides, and the cost of testing one record. */
-interface RestrictingCondition {
+export interface RestrictingCondition {
   readonly condition: SqlText<SqlBool>
   readonly tables: readonly string[]
   readonly cost: number
