@@ -437,7 +437,6 @@ describe('thousands of sessions that a change revokes', () => {
     const { authPolicyId, tokens: revoked } = await crowd()
     const [mover, other] = [await people.person(), await people.person()]
     const tokens = [await people.sessionOf(mover), await people.sessionOf(other)]
-    // Those that are hidden began before.
     await allow(authPolicyId, { updb: { allowed: false } })
     await allow(authPolicyId, { updb: { allowed: true } })
     await people.manage('PATCH', `/identities/${mover.id}`, { authPolicyId })

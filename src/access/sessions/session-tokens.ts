@@ -34,7 +34,7 @@ export interface SessionClaims extends NamedSession {
 /** How a session is found: by the id that a verified token names, or by an opaque token as it is. */
 export type SessionReference = { readonly signed: NamedSession } | { readonly opaqueToken: string }
 
-/** What decides whether the client of a session has a token that routers of release 2 accept. */
+/** The members of a session that decide whether its client has a token that routers of release 2 accept. */
 export interface TokenForm {
   readonly type: PolicyType
   /** Whether the client asked for the session when tokens were signed. */

@@ -27,7 +27,7 @@ async function revokeOfIdentity(
   const policy = await get(tx, authPolicies, after.authPolicyId)
   // Memory does not know them yet.
   const revocations = tx.uncommitted.all.flatMap(listRevoked)
-  const stored = await queryRevocations(tx.db)
+  const storedRevocations = await queryRevocations(tx.db)
   const rows = await tx.db
     .selectFrom('api_sessions')
     .select(['n', 'id', 'method', 'authenticatorId', 'signerKey', 'caId', 'externalId'])
@@ -41,8 +41,10 @@ async function revokeOfIdentity(
     const isAllowed = isMethodAllowed(policy, method) && (signerId === null || isSignerAllowed(policy, signerId))
     // After a restart, nothing would tell those that were revoked by the earlier policy.
     const isRevoked = apiSessions.isRevoked(row.id) || revocations.some((of) => isAmong(of, basis, before.authPolicyId))
-    // Nor that the others were of another policy when the later one revoked its own.
-    const isTakenForRevoked = stored.some(({ newest, of }) => row.n <= newest && isAmong(of, basis, after.authPolicyId))
+    // Nor would it tell that the others were of another policy when the later one revoked its own.
+    const isTakenForRevoked = storedRevocations.some(
+      ({ newest, of }) => row.n <= newest && isAmong(of, basis, after.authPolicyId),
+    )
     return !isAllowed || isRevoked || isTakenForRevoked
   })
   await apiSessions.revoke(
