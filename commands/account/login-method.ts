@@ -2,7 +2,14 @@
 import { existsSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { normalizeUrl } from '../client/controller-url.ts'
-import { type Profile, type Profiles, type SignInMethod, toProfileName } from '../client/profiles.ts'
+import {
+  isSignedIn,
+  type Profile,
+  type Profiles,
+  type SignerMethod,
+  type SignInMethod,
+  toProfileName,
+} from '../client/profiles.ts'
 import type { SecondFactorFlags } from '../client/second-factors.ts'
 import type { PrimaryFactor } from '../client/sign-in.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
@@ -15,6 +22,10 @@ export interface LoginFlags extends TrustFlags, SecondFactorFlags {
   readonly 'password-file'?: string | undefined
   readonly identity?: string | undefined
   readonly 'ext-jwt-file'?: string | undefined
+  readonly browser?: boolean | undefined
+  readonly signer?: string | undefined
+  readonly 'issuer-ca-file'?: string | undefined
+  readonly 'callback-port'?: number | undefined
 }
 
 /** The controller to sign in to, and the profile for the session. */
@@ -57,7 +68,10 @@ function assertNotFile(text: string): void {
   })
 }
 
-function isSameMethod(profile: Profile, { username, identity, 'ext-jwt-file': extJwt }: LoginFlags): boolean {
+function isSameMethod(profile: Profile, flags: LoginFlags): boolean {
+  const { browser, identity, signer, username, 'ext-jwt-file': extJwt } = flags
+  if (browser) return profile.usesBrowser === true
+  if (signer !== undefined) return profile.signer?.name === signer
   if (identity !== undefined) return profile.identityFile === resolve(identity)
   if (username !== undefined) return profile.username === username
   return extJwt === undefined || profile.extJwtFile === resolve(extJwt)
@@ -69,26 +83,30 @@ function nameProfile(url: string, { identity }: LoginFlags): string {
 
 /** The warning that a login replaces the session of another user in a profile; undefined if it does not. */
 export function describeReplacement(name: string, before: Profile | undefined, next: Profile): string | undefined {
-  if (before?.token === undefined) return undefined
+  if (!before || !isSignedIn(before)) return undefined
   const user = findUser(before)
   if (user === undefined || (user === findUser(next) && before.url === next.url)) return undefined
   return `The profile ${name} held a session of ${user} at ${before.url}, which is replaced. To keep both, sign in with --profile NAME.`
 }
 
 /** The username, else the file that the user signs in with. */
-function findUser({ username, identityFile, extJwtFile }: SignInMethod): string | undefined {
-  return username ?? identityFile ?? extJwtFile
+function findUser({ username, identityFile, extJwtFile, signer }: SignInMethod): string | undefined {
+  return username ?? identityFile ?? extJwtFile ?? signer?.name
 }
 
 /** How to sign in. */
-export interface LoginMethod extends SignInMethod {
-  readonly primary: PrimaryFactor['method']
-}
+export type LoginMethod = SignInMethod &
+  (
+    | { readonly primary: PrimaryFactor['method'] | 'browser' }
+    | { readonly primary: 'signer'; readonly signer: SignerMethod }
+  )
 
 /** How to sign in: as the flags state, else as the profile did before. */
 export function chooseMethod(flags: LoginFlags, profile: Profile | undefined, isBootstrap: boolean): LoginMethod {
   const { identity, 'password-file': passwordFile, 'ext-jwt-file': extJwt } = flags
   const extJwtFile = extJwt === undefined || extJwt === STDIN ? extJwt : resolve(extJwt)
+  if (flags.browser) return { primary: 'browser', usesBrowser: true }
+  if (flags.signer !== undefined) return { primary: 'signer', signer: toSignerMethod(flags.signer, flags, profile) }
   if (identity !== undefined) return { primary: 'cert', identityFile: resolve(identity), extJwtFile }
   if (isBootstrap || flags.username !== undefined || passwordFile !== undefined) {
     // The profile may be of an earlier controller at this address, and the first administrator chooses the username.
@@ -97,6 +115,8 @@ export function chooseMethod(flags: LoginFlags, profile: Profile | undefined, is
     return { primary: 'password', username, extJwtFile: extJwtFile ?? (isSamePerson ? profile?.extJwtFile : undefined) }
   }
   if (extJwtFile !== undefined) return { primary: 'ext-jwt', extJwtFile }
+  if (profile?.usesBrowser) return { primary: 'browser', usesBrowser: true }
+  if (profile?.signer) return { primary: 'signer', signer: toSignerMethod(profile.signer.name, flags, profile) }
   const { username, identityFile, extJwtFile: profileJwtFile } = profile ?? {}
   if (identityFile !== undefined) return { primary: 'cert', identityFile, extJwtFile: profileJwtFile }
   const isByToken = username === undefined && profileJwtFile !== undefined
@@ -105,11 +125,25 @@ export function chooseMethod(flags: LoginFlags, profile: Profile | undefined, is
 
 const STDIN = '-'
 
-/** The method as a profile stores it: stdin cannot be read again. */
-export function toStoredMethod({ identityFile, extJwtFile }: LoginMethod, factor: PrimaryFactor): SignInMethod {
+/** How to sign in at the issuer of a signer: as the flags state, else as the profile did before. */
+function toSignerMethod(name: string, flags: LoginFlags, profile: Profile | undefined): SignerMethod {
+  const { 'issuer-ca-file': caFile, 'callback-port': callbackPort } = flags
+  const previous = profile?.signer?.name === name ? profile.signer : undefined
   return {
-    username: factor.method === 'password' ? factor.username : undefined,
+    name,
+    caFile: caFile === undefined ? previous?.caFile : resolve(caFile),
+    callbackPort: callbackPort ?? previous?.callbackPort,
+  }
+}
+
+/** The method as a profile stores it: stdin cannot be read again. */
+export function toStoredMethod(method: LoginMethod, factor: PrimaryFactor | undefined): SignInMethod {
+  const { identityFile, extJwtFile, signer, usesBrowser } = method
+  return {
+    username: factor?.method === 'password' ? factor.username : undefined,
     identityFile,
+    signer,
+    usesBrowser,
     extJwtFile: extJwtFile === STDIN ? undefined : extJwtFile,
   }
 }

@@ -5,7 +5,7 @@ import { profileFlag } from '../client/connection.ts'
 import { readExternalJwt, toBearerHeaders } from '../client/external-jwt.ts'
 import { readIdentityFile } from '../client/identity-files.ts'
 import { explainFailedSignIn } from '../client/login-failures.ts'
-import { findSecondFactorFile, Profiles } from '../client/profiles.ts'
+import { findSecondFactorFile, type Profile, Profiles } from '../client/profiles.ts'
 import {
   type FactorResult,
   mustEnrollError,
@@ -35,7 +35,8 @@ import { resolveTrustedRoot } from './root-trust.ts'
 export class Login extends PrintingCommand {
   static override summary = 'Signs in to a controller, and makes its profile the current one.'
   static override description = [
-    'Signs in with a username and a password, with the certificate of an identity file, or with a JWT of an external signer.',
+    'Signs in with a username and a password, with the certificate of an identity file, with a JWT of an external signer, or with a',
+    'browser: at the pages of the controller (--browser), or at the issuer of an external signer (--signer).',
     'If a second factor is required, prompts for its code. A login with an existing profile signs in as that profile did, and',
     'renews its session.',
   ].join('\n')
@@ -62,6 +63,26 @@ export class Login extends PrintingCommand {
       description: 'File with a JWT of an external signer. With --username or --identity it is the second factor.',
       helpValue: 'FILE',
     }),
+    browser: Flags.boolean({
+      description: 'Sign in with a browser, at the pages of the controller. The session renews itself.',
+      exclusive: ['identity', 'username', 'password-file', 'ext-jwt-file', 'signer'],
+    }),
+    signer: Flags.string({
+      description: 'Sign in with a browser, at the issuer of the external JWT signer of this name.',
+      helpValue: 'NAME',
+      exclusive: ['identity', 'username', 'password-file', 'ext-jwt-file'],
+    }),
+    'issuer-ca-file': Flags.string({
+      description: 'File with the private authority, as PEM, that the issuer of the signer has its certificate from.',
+      helpValue: 'FILE',
+    }),
+    'callback-port': Flags.integer({
+      description:
+        'Port of this machine at which the browser comes back from the issuer of a signer, to /auth/callback; 0 is any. Default: 20314.',
+      helpValue: 'PORT',
+      min: 0,
+      max: 65535,
+    }),
     ...secondFactorFlags,
     'ca-file': Flags.string({
       description: 'File with the root certificate of the controller, as PEM.',
@@ -77,6 +98,7 @@ export class Login extends PrintingCommand {
     '<%= config.bin %> <%= command.id %> https://127.0.0.1:1280 --username admin',
     '<%= config.bin %> <%= command.id %> --bootstrap',
     '<%= config.bin %> <%= command.id %> --identity laptop.json',
+    '<%= config.bin %> <%= command.id %> https://127.0.0.1:1280 --browser',
   ]
 
   async run(): Promise<void> {
@@ -92,7 +114,7 @@ export class Login extends PrintingCommand {
     const root =
       findOwnRoot(flags, method) ??
       (await resolveTrustedRoot(url, flags, bootstrap?.fingerprint, (text) => this.notice(text)))
-    const { factor, session, mustEnrollMfa } = bootstrap
+    const { stored, session, mustEnrollMfa } = bootstrap
       ? await signInOnce(
           url,
           root,
@@ -100,14 +122,8 @@ export class Login extends PrintingCommand {
           method,
           flags,
         )
-      : await logIn(url, root, method, flags)
-    const next = {
-      url,
-      rootPem: root.pem,
-      ...toStoredMethod(method, factor),
-      token: session.token,
-      signedInAt: new Date().toISOString(),
-    }
+      : await logIn(url, root, method, flags, (text) => this.notice(text))
+    const next = { url, rootPem: root.pem, ...stored, signedInAt: new Date().toISOString() }
     const replacement = describeReplacement(name, profiles.get(name), next)
     profiles.save(name, next)
     if (replacement !== undefined) this.notice(replacement)
@@ -137,6 +153,30 @@ function findOwnRoot(flags: LoginFlags, { identityFile }: LoginMethod): RootCert
   return authoritiesPem === undefined ? undefined : rootFromPem(authoritiesPem)
 }
 
+/** Signs in with a browser, at the pages of the controller or at the issuer of a signer. */
+async function logInByBrowser(
+  url: string,
+  root: RootCertificate,
+  method: LoginMethod,
+  flags: LoginFlags,
+  notice: (text: string) => void,
+): Promise<SignedIn> {
+  const { showSignIn, signInByBrowser } = await import('./browser-login.ts')
+  const transport = createHttpTransport({ url, rootPem: root.pem })
+  try {
+    if (method.primary !== 'signer') {
+      const { session, ...tokens } = await signInByBrowser(transport, notice)
+      return { session, mustEnrollMfa: false, stored: { ...toStoredMethod(method, undefined), ...tokens } }
+    }
+    const { signInAtIssuer } = await import('../client/signer-sign-in.ts')
+    const { jwt, grant } = await signInAtIssuer(transport, method.signer, (address) => showSignIn(address, notice))
+    const signedIn = await signInOnce(url, root, { method: 'ext-jwt', jwt }, method, flags)
+    return { ...signedIn, stored: { ...signedIn.stored, ...(grant ? { grant } : {}) } }
+  } finally {
+    await transport.close()
+  }
+}
+
 async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod): Promise<PrimaryFactor> {
   const { primary, identityFile, extJwtFile } = method
   if (primary === 'cert' && identityFile !== undefined) {
@@ -151,13 +191,22 @@ async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod): Promis
 }
 
 interface SignedIn extends FactorResult {
-  readonly factor: PrimaryFactor
+  /** The session, and how it began, as a profile stores them. */
+  readonly stored: Omit<Profile, 'url' | 'rootPem'>
 }
 
 const MAX_ATTEMPTS = 3
 
 /** Signs in. A password that was typed at a prompt can be corrected. */
-async function logIn(url: string, root: RootCertificate, method: LoginMethod, flags: LoginFlags): Promise<SignedIn> {
+async function logIn(
+  url: string,
+  root: RootCertificate,
+  method: LoginMethod,
+  flags: LoginFlags,
+  notice: (text: string) => void,
+): Promise<SignedIn> {
+  if (method.primary === 'browser' || method.primary === 'signer')
+    return logInByBrowser(url, root, method, flags, notice)
   for (let attempt = 1; ; attempt++) {
     const factor = await readPrimaryFactor(flags, method)
     try {
@@ -178,7 +227,8 @@ async function signInOnce(
   method: LoginMethod,
   flags: LoginFlags,
 ): Promise<SignedIn> {
-  return { ...(await signInWithFactors(url, root, factor, method, flags)), factor }
+  const result = await signInWithFactors(url, root, factor, method, flags)
+  return { ...result, stored: { ...toStoredMethod(method, factor), token: result.session.token } }
 }
 
 async function signInWithFactors(

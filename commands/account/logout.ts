@@ -1,8 +1,10 @@
 // `controller logout`: ends the session, and removes it from the profile.
-import { createHttpTransport, UnreachableError } from '../../src/client/http-transport.ts'
+import { UnreachableError } from '../../src/client/http-transport.ts'
 import { Client, EITHER_PATH } from '../client/client.ts'
 import { chooseProfile, controllerFlag, profileFlag } from '../client/connection.ts'
-import { Profiles } from '../client/profiles.ts'
+import { isSignedIn, Profiles } from '../client/profiles.ts'
+import { openSession } from '../client/renewed-session.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import { PrintingCommand } from '../framework/base.ts'
 
@@ -17,15 +19,14 @@ export class Logout extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(Logout)
     const { name, profile } = await chooseProfile(flags)
-    const { url, rootPem, token } = profile
-    if (token !== undefined) {
-      const client = new Client(createHttpTransport({ url, rootPem }), { base: EITHER_PATH, token })
+    const { url, token } = profile
+    if (isSignedIn(profile)) {
+      const client = new Client(await openSession(name, profile), { base: EITHER_PATH, token })
       try {
         await client.call('DELETE', '/current-api-session')
       } catch (error) {
         // The profile is signed out in any case: a session on an unreachable controller expires.
-        if (!(error instanceof UnreachableError) && !(error instanceof RequestError && error.status === 401))
-          throw error
+        if (!(error instanceof UnreachableError) && !hasEnded(error)) throw error
         if (error instanceof UnreachableError)
           this.notice(`${error.message}; the session expires there if it is not used`)
       } finally {
@@ -37,4 +38,11 @@ export class Logout extends PrintingCommand {
     const sentence = `Signed out of ${url} (${source}).`
     await this.print({ kind: 'done', sentence, facts: { profile: name ?? null, url } }, flags.output)
   }
+}
+
+/** Whether a session has ended, so that it does not have to be ended. */
+function hasEnded(error: unknown): boolean {
+  return error instanceof RequestError
+    ? error.status === 401
+    : error instanceof CommandError && error.exitCode === EXIT.signInFirst
 }

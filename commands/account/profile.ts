@@ -1,10 +1,9 @@
 // `controller profile …`: lists, selects and deletes the profiles of the user.
-
-import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { findNearest } from '../../src/foundation/nearest.ts'
 import { Client, EITHER_PATH } from '../client/client.ts'
 import { describeNoProfile } from '../client/connection.ts'
-import { type Profile, Profiles } from '../client/profiles.ts'
+import { isSignedIn, type Profile, Profiles } from '../client/profiles.ts'
+import { openSession } from '../client/renewed-session.ts'
 import { rootFromPem } from '../client/trust.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
@@ -28,7 +27,7 @@ export class ProfileList extends PrintingCommand {
     const items = await Promise.all(
       profiles.names.map(async (name) => ({
         ...toItem(name, profiles),
-        session: await readSessionState(requireProfile(profiles, name)),
+        session: await readSessionState(name, requireProfile(profiles, name)),
       })),
     )
     const columns = ['name', 'current', 'url', 'username', 'session', 'signedInAt']
@@ -80,15 +79,17 @@ function requireProfile(profiles: Profiles, name: string): Profile {
 const TIMEOUT_MS = 3_000
 
 /** The state of the session of a profile, which only its controller knows. */
-async function readSessionState({ url, rootPem, token }: Profile): Promise<string> {
-  if (token === undefined) return 'signed out'
-  const client = new Client(createHttpTransport({ url, rootPem }), { base: EITHER_PATH, token })
+async function readSessionState(name: string, profile: Profile): Promise<string> {
+  if (!isSignedIn(profile)) return 'signed out'
+  const client = new Client(await openSession(name, profile), { base: EITHER_PATH, token: profile.token })
   const timer = setTimeout(() => void client.close(), TIMEOUT_MS)
   try {
     await client.call('GET', '/current-api-session')
     return 'signed in'
   } catch (error) {
-    return error instanceof RequestError && error.causeCode === 'SESSION_UNKNOWN' ? 'ended' : 'unknown'
+    const isUnknown = error instanceof RequestError && error.causeCode === 'SESSION_UNKNOWN'
+    const cannotRenew = error instanceof CommandError && error.exitCode === EXIT.signInFirst
+    return isUnknown || cannotRenew ? 'ended' : 'unknown'
   } finally {
     clearTimeout(timer)
     await client.close()
@@ -97,13 +98,14 @@ async function readSessionState({ url, rootPem, token }: Profile): Promise<strin
 
 /** A profile as it is listed, without its token. */
 function toItem(name: string, profiles: Profiles) {
-  const { url, rootPem, username, token, signedInAt } = requireProfile(profiles, name)
+  const profile = requireProfile(profiles, name)
+  const { url, rootPem, username, signedInAt } = profile
   return {
     name,
     current: name === profiles.currentName,
     url,
     username: username ?? null,
-    signedInAt: token === undefined ? null : (signedInAt ?? null),
+    signedInAt: isSignedIn(profile) ? (signedInAt ?? null) : null,
     fingerprint: rootFromPem(rootPem)?.fingerprint ?? null,
   }
 }

@@ -13,7 +13,7 @@ import type { Environment } from './environment.ts'
 import { readExternalJwt, toBearerHeaders } from './external-jwt.ts'
 import { databaseDirectoryFlag, findDataDirectory } from './local-directory.ts'
 import { createProfileTransport } from './pinned-roots.ts'
-import { findSecondFactorFile, type Profile, Profiles } from './profiles.ts'
+import { findSecondFactorFile, isSignedIn, type Profile, Profiles } from './profiles.ts'
 import { withOwnSession, withRenewedSession } from './renewed-session.ts'
 import { withRequestOutput } from './show-request.ts'
 
@@ -82,7 +82,7 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   const { name, profile } = await chooseProfile(flags)
   const isByEnvironment = name === undefined
   const signsInItself = isByEnvironment && profile.identityFile !== undefined
-  if (profile.token === undefined && !signsInItself && !isPublic) throw notSignedInError(name, profile)
+  if (!isSignedIn(profile) && !signsInItself && !isPublic) throw notSignedInError(name, profile)
   const secondFile = findSecondFactorFile(profile)
   const headers = {
     'user-agent': `controller/${version} (${hostname()})`,
@@ -91,7 +91,7 @@ export async function connect(flags: ConnectionFlags, options: ConnectOptions): 
   const { url, rootPem, token } = profile
   const transport = isByEnvironment
     ? withOwnSession(wrap(createHttpTransport({ url, rootPem, headers })), profile)
-    : withRenewedSession(wrap(createProfileTransport(name, profile, headers)), name, profile)
+    : await withRenewedSession(wrap(createProfileTransport(name, profile, headers)), name, profile)
   return new Client(transport, { base, token, onWarning: notice })
 }
 

@@ -2,6 +2,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { createHttpTransport, type HttpOptions } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
+import { toBearerHeaders } from './external-jwt.ts'
 import { type Profile, Profiles } from './profiles.ts'
 
 /**
@@ -44,10 +45,11 @@ function hasSeveralRoots(rootPem: string): boolean {
   return rootPem.split('-----BEGIN CERTIFICATE-----').length > 2
 }
 
-async function updateRoots(transport: Transport, name: string, { rootPem, token }: Profile): Promise<void> {
+async function updateRoots(transport: Transport, name: string, profile: Profile): Promise<void> {
+  const { rootPem, token, accessToken } = profile
   const { readRoots } = await import('./trust.ts')
   // With the session, by which the controller knows that this identity has the new root.
-  const headers: Record<string, string> = token === undefined ? {} : { 'net-session': token }
+  const headers = token === undefined ? toBearerHeaders(accessToken?.token) : { 'net-session': token }
   const reply = await transport.send({ method: 'GET', path: '/.well-known/est/cacerts', headers })
   const roots = reply.status === 200 ? readRoots(reply.text) : []
   if (roots.length === 0) return

@@ -16,6 +16,34 @@ export interface SignInMethod {
    * every request.
    */
   readonly extJwtFile?: string | undefined
+  /** Signs in with a browser, at the pages of the controller. */
+  readonly usesBrowser?: true | undefined
+  /** The external JWT signer at whose issuer a browser signs in. */
+  readonly signer?: SignerMethod | undefined
+}
+
+/** How to sign in at the issuer of an external JWT signer. */
+export interface SignerMethod {
+  readonly name: string
+  /** The path of a file with the authorities of the issuer's certificate, besides the public ones. */
+  readonly caFile?: string | undefined
+  readonly callbackPort?: number | undefined
+}
+
+/** The refresh token of a sign-in by OpenID Connect, and where it is redeemed. */
+export interface StoredGrant {
+  readonly tokenEndpoint: string
+  readonly clientId: string
+  readonly refreshToken: string
+  /** Of an external issuer: which of its tokens signs in. */
+  readonly target?: 'ACCESS' | 'ID' | undefined
+}
+
+/** The access token of a session that began by OpenID Connect; it is renewed by the grant of the profile. */
+export interface StoredAccessToken {
+  readonly token: string
+  /** When it expires, in milliseconds of this machine's clock. */
+  readonly expiresAt: number
 }
 
 export interface Profile extends SignInMethod {
@@ -24,6 +52,10 @@ export interface Profile extends SignInMethod {
   readonly rootPem: string
   /** The token of the API session, which expires if it is not used. */
   readonly token?: string
+  /** In place of the token, if the session began by OpenID Connect. */
+  readonly accessToken?: StoredAccessToken
+  /** By which the session is renewed: of this controller together with an access token, else of an external issuer. */
+  readonly grant?: StoredGrant
   /** The start of the session, RFC 3339. */
   readonly signedInAt?: string
 }
@@ -96,19 +128,20 @@ export class Profiles {
   }
 
   /** Stores a new session of a profile, unless another process has changed its session. */
-  renewSession(name: string, { token: previous }: Profile, token: string): void {
+  renewSession(name: string, previous: Profile, renewed: Partial<Profile>): void {
     this.#change((content) => {
       const profile = content.profiles[name]
-      if (!profile || profile.token !== previous) return content
-      const renewed = { ...profile, token, signedInAt: new Date().toISOString() }
-      return { ...content, profiles: { ...content.profiles, [name]: renewed } }
+      const isChanged =
+        profile?.token !== previous.token || profile?.grant?.refreshToken !== previous.grant?.refreshToken
+      if (!profile || isChanged) return content
+      return { ...content, profiles: { ...content.profiles, [name]: { ...profile, ...renewed } } }
     })
   }
 
   /** Removes the session of a profile. */
   signOut(name: string): void {
     this.#change(({ profiles, ...content }) => {
-      const { token, signedInAt, ...rest } = profiles[name] as Profile
+      const { token, accessToken, grant, signedInAt, ...rest } = profiles[name] as Profile
       return { ...content, profiles: { ...profiles, [name]: rest } }
     })
   }
@@ -142,6 +175,11 @@ function readProfiles(path: string): ProfilesFile {
   } catch (error) {
     throw new ProfilesUnreadableError(path, error)
   }
+}
+
+/** Whether a profile has a session, which may have ended. */
+export function isSignedIn({ token, accessToken }: Profile): boolean {
+  return token !== undefined || accessToken !== undefined
 }
 
 /** The file with the external JWT that comes with every request of a profile, if there is one. */

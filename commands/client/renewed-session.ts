@@ -1,4 +1,4 @@
-// Signs in by identity files: again if the session of a profile has ended, and for one command by that of the environment.
+// Renews the session of a profile if it has ended, and signs in for one command by the identity file of the environment.
 import { createHttpTransport, UnreachableError } from '../../src/client/http-transport.ts'
 import { collectReply, type Reply, type Request, type Stream, type Transport } from '../../src/client/transport.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
@@ -8,24 +8,58 @@ import { readExternalJwt, toBearerHeaders } from './external-jwt.ts'
 import { readIdentityFile } from './identity-files.ts'
 import { explainFailedSignIn } from './login-failures.ts'
 import { findSecondFactorFile, type Profile, Profiles } from './profiles.ts'
-import { PartialSession, requestApiSession } from './sign-in.ts'
+import { PartialSession, type PrimaryFactor, requestApiSession } from './sign-in.ts'
 
-/** A transport that signs in once and repeats a request if its session is unknown, if the profile signs in by an identity file. */
-export function withRenewedSession(transport: Transport, name: string, profile: Profile): Transport {
-  const { identityFile } = profile
-  if (identityFile === undefined) return transport
-  let token: Promise<string> | undefined
+type Headers = Readonly<Record<string, string>>
+
+/** How the requests of a profile name its session. */
+interface SessionHeaders {
+  /** The headers for a request before the session is renewed; the request's own ones if undefined. */
+  current?(): Promise<Headers>
+  /** Renews the session, and returns the headers of the new one. */
+  renew(): Promise<Headers>
+}
+
+/** A transport that repeats a request once its session was renewed, if the session is unknown and the profile can renew it. */
+export async function withRenewedSession(transport: Transport, name: string, profile: Profile): Promise<Transport> {
+  const { accessToken, grant, identityFile, signer } = profile
+  if (accessToken && grant) {
+    const { AccessTokens } = await import('./access-tokens.ts')
+    const tokens = new AccessTokens(transport, name, profile)
+    return withRenewal(transport, { current: () => tokens.getHeaders(), renew: () => tokens.renew() })
+  }
+  if (identityFile !== undefined)
+    return withRenewal(transport, { renew: () => renewByFile(name, profile, identityFile) })
+  if (signer && grant) {
+    const { renewAtIssuer } = await import('./signer-sign-in.ts')
+    return withRenewal(transport, {
+      renew: () =>
+        renewAtIssuer(name, profile, grant, async (jwt) =>
+          signInOnce(profile, { method: 'ext-jwt', jwt }, ['--profile', name]),
+        ),
+    })
+  }
+  return transport
+}
+
+/** A transport to the controller of a profile that renews its access token. A session of another kind stays as it is. */
+export async function openSession(name: string | undefined, profile: Profile): Promise<Transport> {
+  const transport = createHttpTransport({ url: profile.url, rootPem: profile.rootPem })
+  return name !== undefined && profile.accessToken ? withRenewedSession(transport, name, profile) : transport
+}
+
+function withRenewal(transport: Transport, { current, renew }: SessionHeaders): Transport {
+  let renewed: Promise<Headers> | undefined
   const stream = async (request: Request): Promise<Stream> => {
-    if (request.headers?.['net-session'] === undefined) return transport.stream(request)
-    const sendWith = async (renewed: Promise<string>) =>
-      transport.stream({ ...request, headers: { ...request.headers, 'net-session': await renewed } })
-    if (token) return sendWith(token)
-    const response = await transport.stream(request)
+    if (!current && request.headers?.['net-session'] === undefined) return transport.stream(request)
+    const sendWith = (headers: Headers) => transport.stream({ ...request, headers: { ...request.headers, ...headers } })
+    if (renewed) return sendWith(await renewed)
+    const response = await sendWith((await current?.()) ?? {})
     if (response.status !== 401) return response
     const reply = await collectReply(response)
     if (!isSessionUnknown(transport.target, reply)) return { ...reply, body: streamText(reply.text) }
-    token = renewSession(name, profile, identityFile)
-    return sendWith(token)
+    renewed = renew()
+    return sendWith(await renewed)
   }
   return { ...transport, stream, send: async (request) => collectReply(await stream(request)) }
 }
@@ -46,7 +80,7 @@ export function withOwnSession(named: Transport, profile: Profile): Transport {
   if (identityFile === undefined) return transport
   let token: Promise<string> | undefined
   const stream = async (request: Request): Promise<Stream> => {
-    token ??= signInByFile(profile, identityFile, ['--identity', identityFile], nameRoot)
+    token ??= signInOnce(profile, readFactor(identityFile), ['--identity', identityFile], nameRoot)
     return transport.stream({ ...request, headers: { ...request.headers, 'net-session': await token } })
   }
   return {
@@ -62,32 +96,38 @@ export function withOwnSession(named: Transport, profile: Profile): Transport {
 }
 
 /** Signs in, and stores the new session in the profile. @throws CommandError if a second factor is required, or the certificate is refused */
-async function renewSession(name: string, profile: Profile, identityFile: string): Promise<string> {
-  const token = await signInByFile(profile, identityFile, ['--profile', name])
-  Profiles.open(process.env).renewSession(name, profile, token)
-  return token
+async function renewByFile(name: string, profile: Profile, identityFile: string): Promise<Headers> {
+  const token = await signInOnce(profile, readFactor(identityFile), ['--profile', name])
+  Profiles.open(process.env).renewSession(name, profile, { token, signedInAt: new Date().toISOString() })
+  return { 'net-session': token }
+}
+
+function readFactor(identityFile: string): PrimaryFactor {
+  return { method: 'cert', identityFile, clientCertificate: readIdentityFile(identityFile).clientCertificate }
 }
 
 /** @param login the arguments of a login, which presents second factors */
-async function signInByFile(
+async function signInOnce(
   profile: Profile,
-  identityFile: string,
+  factor: PrimaryFactor,
   login: readonly string[],
   wrap = (plain: Transport) => plain,
 ): Promise<string> {
   const { url, rootPem } = profile
-  const { clientCertificate } = readIdentityFile(identityFile)
+  const clientCertificate = factor.method === 'cert' ? { clientCertificate: factor.clientCertificate } : {}
   const secondFile = findSecondFactorFile(profile)
-  const jwt = secondFile === undefined ? undefined : await readExternalJwt(secondFile)
-  const transport = wrap(createHttpTransport({ url, rootPem, clientCertificate, headers: toBearerHeaders(jwt) }))
+  const secondJwt = secondFile === undefined ? undefined : await readExternalJwt(secondFile)
+  const headers = toBearerHeaders(factor.method === 'ext-jwt' ? factor.jwt : secondJwt)
+  const transport = wrap(createHttpTransport({ url, rootPem, ...clientCertificate, headers }))
   try {
-    const session = await requestApiSession(transport, { method: 'cert', identityFile, clientCertificate })
+    const session = await requestApiSession(transport, factor)
     if ((session.authQueries ?? []).length === 0) return session.token
     await new PartialSession(transport, session).end()
-    const message = `${url}: a new session of ${identityFile} requires a second factor`
+    const subject = factor.method === 'cert' ? ` of ${factor.identityFile}` : ''
+    const message = `${url}: a new session${subject} requires a second factor`
     throw new CommandError(EXIT.signInFirst, 'SECOND_FACTOR_REQUIRED', message, { hint: toCommandLine('login', login) })
   } catch (error) {
-    throw await explainFailedSignIn(error, { method: 'cert', identityFile, clientCertificate }, url)
+    throw await explainFailedSignIn(error, factor, url)
   } finally {
     await transport.close()
   }

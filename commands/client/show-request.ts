@@ -25,7 +25,7 @@ function renderRequest(target: string, { method, path, headers = {}, body }: Req
   for (const [name, value] of Object.entries(headers)) {
     lines.push(`${name}: ${SECRET_HEADERS.has(name.toLowerCase()) ? '***' : value}`)
   }
-  if (typeof body === 'string') lines.push('', body.replace(/-----BEGIN [^-]*PRIVATE KEY-----[\s\S]*/, '***'))
+  if (typeof body === 'string') lines.push('', maskForm(body.replace(/-----BEGIN [^-]*PRIVATE KEY-----[\s\S]*/, '***')))
   else if (body !== undefined) lines.push('', JSON.stringify(maskSecrets(body), null, 2))
   return lines.join('\n')
 }
@@ -33,6 +33,11 @@ function renderRequest(target: string, { method, path, headers = {}, body }: Req
 /** Masks the one-time tokens in a query string. */
 function maskQuery(url: string): string {
   return url.replace(/([?&]token=)[^&\s]*/g, '$1***')
+}
+
+/** Masks the codes and tokens of a form. */
+function maskForm(text: string): string {
+  return text.replace(/((?:^|&)(?:code|code_verifier|\w*_token|password)=)[^&]*/g, '$1***')
 }
 
 function maskSecrets(value: unknown): unknown {

@@ -1,7 +1,12 @@
 // HTTPS and HTTP endpoints of other parties on loopback, with certificates of an authority that only a test trusts.
 import { generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type Server,
+} from 'node:http'
 import { createServer as createHttpsServer, request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -86,19 +91,31 @@ export function json(value: unknown, headers: Readonly<Record<string, string>> =
   }
 }
 
-/** A request to an endpoint of others, by the authority that only a test trusts. */
+/** A request to an endpoint of others, by the authority that only a test trusts unless a root is given. */
 export function requestOverTls(
   url: string,
-  { body, ...options }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string } = {},
-): Promise<{ status: number; text: string }> {
+  {
+    body,
+    rootPem,
+    ...options
+  }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string; rootPem?: string } = {},
+): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
   return new Promise((resolve, reject) => {
-    const request = httpsRequest(url, { ...options, ca: toCertificatePem(authority), agent: false }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () =>
-        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') }),
-      )
-    })
+    const request = httpsRequest(
+      url,
+      { ...options, ca: rootPem ?? toCertificatePem(authority), agent: false },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString('utf8'),
+          }),
+        )
+      },
+    )
     request.on('error', reject)
     request.end(body)
   })

@@ -2,6 +2,7 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Overrides } from '../../src/settings/config.ts'
 import { cleanEnvironment, freePort } from './binary.ts'
 import { callOverTls } from './certificates.ts'
 import { commandLine } from './command-line.ts'
@@ -18,16 +19,18 @@ export interface ReachableController {
 
 interface ReachableOptions extends Pick<TestOptions, 'clock' | 'operations'> {
   readonly apis?: readonly string[]
+  readonly settings?: Overrides
 }
 
 /** A controller that listens on the address that it advertises. */
 export async function reachableController({
   apis = ['client', 'management'],
+  settings = {},
   ...options
 }: ReachableOptions = {}): Promise<ReachableController> {
   const address = `127.0.0.1:${await freePort()}`
   const listeners = [{ address, apis: [...apis], dialect: 'native' }]
-  const world = await testController({ ...options, settings: { listeners, advertise: [address] } })
+  const world = await testController({ ...options, settings: { listeners, advertise: [address], ...settings } })
   const { url, rootPem } = await world.listen()
   return { world, url, rootPem, people: await People.in(world), stop: () => world.close() }
 }
