@@ -17,6 +17,7 @@ import { revokeApiSessions } from './authentication/api-sessions/revoke-api-sess
 import { type Auth, createAuth } from './authentication/auth.ts'
 import type { PasswordCost } from './authentication/credentials/password-hasher.ts'
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
+import { createOpenIdConnect, type OpenIdConnect } from './authentication/openid-connect/open-id-parts.ts'
 import { RegisteredUris } from './authentication/openid-connect/registered-uris.ts'
 import { TokenKeys } from './authentication/tokens/token-keys.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
@@ -92,6 +93,7 @@ export interface Controller {
   readonly tokenKeys: TokenKeys
   /** The addresses that clients may be sent to after they signed in or out by OpenID Connect. */
   readonly registeredUris: RegisteredUris
+  readonly openIdConnect: OpenIdConnect
   readonly enrollments: EnrollmentIssuer
   readonly access: Access
   readonly sessionIds: SessionIds
@@ -265,7 +267,8 @@ async function assemble(
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests })
   clock.onStep(() => serviceChanges.noteClockStep())
-  const presentation = [records.cache, digests, serviceChanges]
+  const openIdConnect = createOpenIdConnect({ clock, config, tokenKeys })
+  const presentation = [records.cache, digests, serviceChanges, openIdConnect.accessTokens]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
   store.recordBy(modelLog)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
@@ -327,6 +330,7 @@ async function assemble(
     auth,
     tokenKeys,
     registeredUris,
+    openIdConnect,
     enrollments,
     access,
     sessionIds,

@@ -1,4 +1,5 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
+import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { Controller } from '../../src/controller.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
 import {
@@ -72,6 +73,12 @@ export interface Call<B = unknown> {
   readonly peer: PeerCertificates
   /** The bearer tokens of the request, in the order sent; nothing about them is verified. */
   readonly bearerTokens: readonly string[]
+  /** The one of them that is the access token of the caller's session. */
+  readonly accessToken: AccessToken | undefined
+  /** The port of the connection, on this side. */
+  readonly localPort: number | undefined
+  /** Address and port of the other side. */
+  readonly remoteAddress: string
 }
 
 /** The shape of a response's `data`, for documents. */
@@ -129,6 +136,11 @@ export interface Operation<B = unknown> {
   readonly errorStatuses?: readonly number[]
   /** The part that is not implemented, although the operation is served; the documents say so, and a test lists such operations. */
   readonly incomplete?: string
+  /**
+   * The form of its errors, if it is not the envelope of the APIs: that of OAuth 2.0, or the members of the envelope's error alone,
+   * as clients know the paths of a sign-in by OpenID Connect.
+   */
+  readonly errorForm?: 'oauth' | 'bare'
   /** The setting that limits its body, if it is not the one that follows from who may call it. */
   readonly bodyLimit?: 'limits.postureBody' | 'limits.networkFile'
   /** How many entries its body may have, by depth, if its bytes alone would allow too many. */

@@ -53,6 +53,7 @@ import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
 import { summaryOperations } from './management-api/summary.ts'
 import { healthOperations } from './monitoring/health-operations.ts'
+import { openIdOperations } from './openid-connect/operations.ts'
 import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
 
 /** A deletion that would leave no administrator who could sign in. */
@@ -86,6 +87,7 @@ export const operations: readonly AnyOperation[] = [
   ),
   ...healthOperations,
   ...authenticationOperations,
+  ...openIdOperations,
   ...currentApiSessionOperations,
   ...currentIdentityOperations,
   ...ownAuthenticatorOperations,

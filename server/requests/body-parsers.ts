@@ -11,8 +11,11 @@ import type { Reauthorize } from './hooks/reauthorize.ts'
 // Operations that take certificates and signing requests take them as text, too.
 const TEXT_TYPES = ['text/plain', 'application/x-pem-file', 'application/pkcs7'] as const
 
-/** Every content type that can be read. */
+/** The content types that every operation can read. */
 export const BODY_TYPES: readonly string[] = ['application/json', ...TEXT_TYPES]
+
+/** A form, of operations that say so. */
+export const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 /**
  * Turns the bytes of a body into what the operation reads.
@@ -36,7 +39,12 @@ export function createBodyParsers(parseJson: JsonParser, reauthorize: Reauthoriz
     }
   const parseJsonBody = afterReauthorization((request, bytes) => readJson(parseJson, request, bytes))
   const parseText = afterReauthorization((_request, bytes) => decodeText(bytes))
-  return new Map([['application/json', parseJsonBody], ...TEXT_TYPES.map((type) => [type, parseText] as const)])
+  const parseForm = afterReauthorization((_request, bytes) => new URLSearchParams(decodeText(bytes)))
+  return new Map([
+    ['application/json', parseJsonBody],
+    [FORM_TYPE, parseForm],
+    ...TEXT_TYPES.map((type) => [type, parseText] as const),
+  ])
 }
 
 /** Replaces Fastify's parsers. */

@@ -1,6 +1,7 @@
 // The state of a request that the server keeps besides that of Fastify.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyContextConfig } from 'fastify'
+import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { Api, Dialect, ListenerApi, ListenerConfig } from '../../src/settings/config.ts'
 import type { Caller } from '../../src/storage/transactions/context.ts'
 import type { AnyOperation } from '../api/operation.ts'
@@ -10,8 +11,10 @@ import { getConnection } from '../connections/http-connection.ts'
 export interface RequestState {
   /** The configuration of the matched route, because `routeOptions` makes an object of all options at each access. */
   readonly route: FastifyContextConfig
-  readonly dialect: Dialect
+  dialect: Dialect
   caller: Caller
+  /** The access token of its session, if it is used by such. */
+  accessToken?: AccessToken | undefined
   query: Readonly<Record<string, unknown>>
   /** Of the content types of the operation, the one that the client prefers. */
   contentType: string

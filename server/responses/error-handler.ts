@@ -1,5 +1,6 @@
 // Converts thrown errors to the error envelope: errors of the catalogue unchanged, all others as internal errors.
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { OAuthError } from '../../src/authentication/openid-connect/oauth-error.ts'
 import type { AggregatedLog } from '../../src/foundation/aggregated-log.ts'
 import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../../src/foundation/errors.ts'
 import type { Log } from '../../src/foundation/log.ts'
@@ -14,14 +15,37 @@ interface Logs {
 /** The error handler of the server. */
 export function handleError({ log, aggregatedLog }: Logs) {
   return (thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void => {
+    const form = request.state?.route.operation?.errorForm
+    if (form === 'oauth' && thrown instanceof OAuthError) {
+      sendError(reply, thrown.status, renderOAuthError(thrown))
+      return
+    }
     const error = toControllerError(thrown)
     logError({ log, aggregatedLog }, error, thrown, request)
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
     // A request that is refused before its hooks run has no state.
     const status = toDialectStatus(error, request.state?.dialect)
-    reply.code(status).headers(CONTENT_HEADERS).header('content-type', 'application/json').serializer(String)
-    reply.send(`${JSON.stringify(renderErrorEnvelope(error, request.id))}\n`)
+    sendError(reply, status, form ? renderInForm(error, form) : renderErrorEnvelope(error, request.id))
   }
+}
+
+function sendError(reply: FastifyReply, status: number, body: object): void {
+  reply.code(status).headers(CONTENT_HEADERS).header('content-type', 'application/json').serializer(String)
+  reply.send(`${JSON.stringify(body)}\n`)
+}
+
+function renderOAuthError({ code, message }: OAuthError) {
+  return { error: code, error_description: message }
+}
+
+/** An error of the catalogue at a path of OpenID Connect. */
+function renderInForm({ code, message, publicCause, status }: ControllerError, form: 'oauth' | 'bare') {
+  if (form === 'oauth') {
+    const error = status >= 500 ? 'server_error' : status === 429 ? 'temporarily_unavailable' : 'invalid_request'
+    return { error, error_description: message }
+  }
+  const cause = publicCause && toPublicCause(publicCause)
+  return { code: status === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : code, message, ...(cause ? { cause } : {}) }
 }
 
 /** Returns the body of an error response. */

@@ -28,7 +28,7 @@ function add(id: string, identityId: string, authPolicyId = 'some', isRevoked = 
     wokenAt: null,
     unlockedAt: null,
   }
-  const state = { owesTotp: false, isTotpComplete: false, configTypes: [] }
+  const state = { clientId: null, owesTotp: false, isTotpComplete: false, configTypes: [] }
   const identity = toIdentity(identityId, authPolicyId)
   return live.add({ id, tokenHash: `hash of ${id}`, identity, basis, ...times, ...state }, isRevoked)
 }

@@ -26,9 +26,8 @@ function pickDeclared<V extends object>({ properties = {} }: JsonSchema, info: V
   return Object.fromEntries(Object.entries(info).filter(([name]) => Object.hasOwn(properties, name))) as V
 }
 
-const authenticateFields = {
-  username: f.text(usernameLength),
-  password: f.text({ ...passwordLength, secret: true }),
+/** The report of a client about itself when it signs in. */
+export const clientInfoFields = {
   configTypes: f.strings({
     summary: 'Ids or names of the config types whose data services include; "all" means every type.',
   }),
@@ -40,6 +39,12 @@ const authenticateFields = {
     summary: 'The client itself.',
     normalize: (info) => pickDeclared(sdkInfoSchema, info),
   }),
+}
+
+const authenticateFields = {
+  username: f.text(usernameLength),
+  password: f.text({ ...passwordLength, secret: true }),
+  ...clientInfoFields,
 }
 
 export const authenticationOperations: readonly AnyOperation[] = [

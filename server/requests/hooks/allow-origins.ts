@@ -24,8 +24,11 @@ const REQUEST_HEADERS = [
 const RESPONSE_HEADERS = [
   ...SESSION_HEADER_NAMES,
   'allow',
+  'auth-request-id',
   'etag',
   'retry-after',
+  'totp-required',
+  'www-authenticate',
   'ziti-authenticator-extend-requested',
   'ziti-instance-id',
 ]

@@ -1,14 +1,20 @@
 // Determines the caller and the dialect of a request, before any other check.
+
+import type { TLSSocket } from 'node:tls'
 import type { FastifyRequest } from 'fastify'
 import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
 import type { LiveApiSession } from '../../../src/authentication/api-sessions/live-api-sessions.ts'
+import type { AccessToken } from '../../../src/authentication/openid-connect/access-tokens.ts'
+import { provesPossession } from '../../../src/authentication/openid-connect/proof-of-possession.ts'
 import type { Controller } from '../../../src/controller.ts'
+import type { Dialect } from '../../../src/settings/config.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
 import type { Caller } from '../../../src/storage/transactions/context.ts'
-import { readSessionHeader } from '../../api/dialects.ts'
+import { detectSignInDialect, readSessionHeader } from '../../api/dialects.ts'
+import { SocketCertificates } from '../../connections/socket-certificates.ts'
 import { getListener, readBearerTokens } from '../requests.ts'
 
-/** Sets the state of a request, and then calls back: at once, unless tokens of external signers have to be verified. */
+/** Sets the state of a request, and then calls back: at once, unless tokens have to be verified. */
 type Identify = (request: FastifyRequest, done: (failure?: Error) => void) => void
 
 /** @param trusted the caller of an in-process transport, which no header can claim to be */
@@ -16,29 +22,98 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
   const { auth, clock } = controller
   return (request, done) => {
     const { raw, routeOptions } = request
-    const { dialect = getListener(raw)?.dialect ?? 'native', token } = readSessionHeader(raw.headers)
+    const header = readSessionHeader(raw.headers)
+    const dialect = header.dialect ?? getListener(raw)?.dialect ?? 'native'
     const now = clock.now()
-    const session = trusted || token === undefined ? undefined : auth.apiSessions.use(token, now)
-    const caller = trusted ?? callerFromApiSession(auth, session, NO_TOKENS, now)
-    const route = routeOptions.config
-    request.state = { route, dialect, caller, query: NO_PARAMETERS, contentType: 'application/json' }
-    const bearerTokens = session && requiresToken(controller, session) ? readBearerTokens(raw) : NO_TOKENS
-    if (!session || bearerTokens.length === 0) {
-      done()
-      return
+    const caller = trusted ?? callerFromApiSession(auth, undefined, NO_TOKENS, now)
+    request.state = {
+      route: routeOptions.config,
+      dialect,
+      caller,
+      query: NO_PARAMETERS,
+      contentType: 'application/json',
     }
-    verifyTokens(controller, request, bearerTokens)
-      .then((externalTokens) => {
-        // The session may have ended meanwhile.
-        const current = auth.apiSessions.get(session.id)
-        request.state.caller = callerFromApiSession(auth, current, externalTokens, clock.now())
-      })
-      .then(() => done(), done)
+    if (trusted) return done()
+    // A session header counts also if it names no session.
+    if (header.dialect !== undefined || raw.headers.authorization === undefined) {
+      const session = header.token === undefined ? undefined : auth.apiSessions.use(header.token, now)
+      return identifySession(controller, request, session, done)
+    }
+    const bearerTokens = readBearerTokens(raw)
+    const accessToken = findVerified(controller, bearerTokens)
+    if (accessToken) return identifyBearer(controller, request, accessToken, done)
+    const candidate = bearerTokens.find((token) => controller.openIdConnect.accessTokens.isCandidate(token))
+    if (candidate === undefined) return done()
+    controller.openIdConnect.accessTokens.verify(candidate).then((verified) => {
+      if (typeof verified === 'string') done()
+      else identifyBearer(controller, request, verified, done)
+    }, done)
   }
 }
 
 const NO_TOKENS: readonly never[] = []
 const NO_PARAMETERS = {}
+
+function findVerified({ openIdConnect }: Controller, bearerTokens: readonly string[]): AccessToken | undefined {
+  for (const token of bearerTokens) {
+    const verified = openIdConnect.accessTokens.findVerified(token)
+    if (verified) return verified
+  }
+  return undefined
+}
+
+/** Sets the caller of an access token, if its session lasts, and its client holds the certificate that it is bound to. */
+function identifyBearer(
+  controller: Controller,
+  request: FastifyRequest,
+  accessToken: AccessToken,
+  done: (failure?: Error) => void,
+): void {
+  const { auth, clock } = controller
+  const now = clock.now()
+  const session = auth.apiSessions.get(accessToken.apiSessionId)
+  const peer = new SocketCertificates(request.raw.socket as TLSSocket)
+  if (!session?.clientId || !provesPossession(controller, peer, accessToken, session, now)) {
+    done()
+    return
+  }
+  auth.apiSessions.useById(session.id, now)
+  request.state.accessToken = accessToken
+  request.state.dialect = toSessionDialect(request.state.dialect, accessToken)
+  identifySession(controller, request, session, done)
+}
+
+/** Returns the dialect in which the session began. */
+function toSessionDialect(dialect: Dialect, { sdkType }: AccessToken): Dialect {
+  return detectSignInDialect({}, { type: sdkType }, dialect)
+}
+
+function identifySession(
+  controller: Controller,
+  request: FastifyRequest,
+  session: LiveApiSession | undefined,
+  done: (failure?: Error) => void,
+): void {
+  const { auth, clock } = controller
+  const { state } = request
+  state.caller = callerFromApiSession(auth, session, NO_TOKENS, clock.now())
+  const externalTokens = session && requiresToken(controller, session) ? readExternalTokens(request) : NO_TOKENS
+  if (!session || externalTokens.length === 0) {
+    done()
+    return
+  }
+  verifyTokens(controller, request, externalTokens)
+    .then((verified) => {
+      // The session may have ended meanwhile.
+      const current = auth.apiSessions.get(session.id)
+      state.caller = callerFromApiSession(auth, current, verified, clock.now())
+    })
+    .then(() => done(), done)
+}
+
+function readExternalTokens({ raw, state }: FastifyRequest): readonly string[] {
+  return readBearerTokens(raw).filter((token) => token !== state.accessToken?.token)
+}
 
 /** Whether the auth policy of the session requires a token of an external signer with every request. */
 function requiresToken({ auth }: Controller, { identity }: LiveApiSession): boolean {

@@ -65,7 +65,7 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     const endsAt = this.#apiSessions.lifetime.getEnd({ lastActivityAt, authenticatedAt }, row.method as Method | null)
     const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')
     return {
-      token: isOwn || isCallersOwn(context, row) ? this.#apiSessions.deriveToken(row.id) : HIDDEN_TOKEN,
+      token: this.#getToken(context, row, view),
       isMfaRequired: row.owesTotp === 1 || policy?.secondary.requireTotp === true,
       authQueries: view && session && policy ? this.#listAuthQueries(session, policy, view, now) : NO_QUERIES,
       cachedLastActivityAt: renderTime(lastActivityAt),
@@ -74,6 +74,11 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
       expirationSeconds: isOwn ? Math.floor((endsAt - lastActivityAt) / 1000) : undefined,
       expiresAt: isOwn ? renderTime(endsAt) : undefined,
     }
+  }
+
+  #getToken(context: ReadContext, row: ComputedInput, view: ApiSessionView | undefined): string | RawJson {
+    if (!view?.isOwn && !isCallersOwn(context, row)) return HIDDEN_TOKEN
+    return row.clientId === null ? this.#apiSessions.deriveToken(row.id) : NO_TOKEN
   }
 
   #listAuthQueries(
@@ -96,6 +101,8 @@ const NO_QUERIES = new RawJson('[]')
 const NO_SCOPES = new RawJson(EMPTY_OR_NULL)
 /** In place of the token of another session: compatible clients expect text, and typed ones a UUID. */
 const HIDDEN_TOKEN = new RawJson(inBothForms('null', '"00000000-0000-0000-0000-000000000000"'))
+/** Sessions by OpenID Connect have no token of this form, which the documents require. */
+const NO_TOKEN = new RawJson('"00000000-0000-0000-0000-000000000000"')
 
 /** A time as JSON text, which needs no escapes: each poll shows two new ones. */
 function renderTime(at: Instant): RawJson {

@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
-import { newId } from '../../foundation/ids.ts'
+import { newId, newToken } from '../../foundation/ids.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import type { Change, Commit, SessionIdentity } from '../../storage/transactions/changes.ts'
@@ -37,6 +37,8 @@ export interface NewApiSession {
   readonly externalId?: string | null
   /** SHA-256 of the key of the token that it began by. */
   readonly signerKey?: string | null
+  /** The client of OpenID Connect that it begins by. */
+  readonly clientId?: string | null
   readonly ipAddress: string
   /** Ids of config types, or `all` alone. */
   readonly configTypes: readonly string[]
@@ -147,7 +149,15 @@ export class ApiSessions implements DerivedRows {
 
   /** Returns the live session of a token, and records the activity. */
   use(token: string, now: Instant): LiveApiSession | undefined {
-    const session = this.#live.findByTokenHash(hashToken(token))
+    return this.#use(this.#live.findByTokenHash(hashToken(token)), now)
+  }
+
+  /** Returns a live session that a signed token names, and records the activity. */
+  useById(id: string, now: Instant): LiveApiSession | undefined {
+    return this.#use(this.#live.get(id), now)
+  }
+
+  #use(session: LiveApiSession | undefined, now: Instant): LiveApiSession | undefined {
     if (!session || this.#hasEnded(session, now)) return undefined
     session.lastActivityAt = now
     this.#activity.add(session)
@@ -199,13 +209,16 @@ export class ApiSessions implements DerivedRows {
       improperClientCertChain: false,
       externalId: null,
       signerKey: null,
+      clientId: null,
+      refreshTokenId: null,
       ...signIn,
       method: method ?? null,
       authenticatedAt: tx.clock.now(),
       id,
       identityId: identity.id,
       configTypes: [...signIn.configTypes],
-      tokenHash: hashToken(this.#tokens.derive(id)),
+      // A session by OpenID Connect is used by signed tokens only: no client knows the token with this hash.
+      tokenHash: hashToken(signIn.clientId ? newToken() : this.#tokens.derive(id)),
       isMfaComplete: false,
       mfaPassedAt: null,
       wokenAt: null,
@@ -295,6 +308,7 @@ export class ApiSessions implements DerivedRows {
       id,
       tokenHash: entity.tokenHash,
       identity,
+      clientId: entity.clientId,
       createdAt,
       authenticatedAt,
       configTypes: internConfigTypes(configTypes),

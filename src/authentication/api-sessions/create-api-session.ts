@@ -34,6 +34,8 @@ export interface ClientInfo {
   readonly configTypes?: readonly string[]
   readonly envInfo?: Record<string, unknown>
   readonly sdkInfo?: Record<string, unknown>
+  /** The client of OpenID Connect, if it signs in by that. */
+  readonly clientId?: string
 }
 
 /** Stores the session and returns it. @throws AuthenticationError if a condition has changed since the steps ran */
@@ -61,6 +63,7 @@ export async function createApiSession(
       certFingerprint: method === 'cert' ? computeFingerprint(attempt.certificate) : null,
       externalId: attempt.externalId ?? (attempt.primaryToken?.isExternalId ? attempt.primaryToken.subject : null),
       signerKey: attempt.primaryToken?.signerKey ?? null,
+      clientId: clientInfo.clientId ?? null,
       ipAddress: context.origin.address ?? '',
       configTypes,
       owesTotp: (await findVerifiedMfa(tx.db, now.id)).length > 0,

@@ -18,6 +18,8 @@ export interface LiveApiSession {
   /** SHA-256 of the token, base64url. */
   readonly tokenHash: string
   readonly identity: ApiSessionIdentity
+  /** The client of OpenID Connect that it began by; null if it has a token of its own, which routers are told about. */
+  readonly clientId: string | null
   readonly createdAt: Instant
   /** When its identity signed in; shifted when the clock is set. */
   authenticatedAt: Instant

@@ -59,7 +59,15 @@ function queryPage(db: Kysely<Database>, cutoff: Instant, after: number) {
     .selectFrom('api_sessions as session')
     .innerJoin('identities as identity', 'identity.id', 'session.identityId')
     .select(['session.n', 'session.id', 'tokenHash', 'configTypes', 'session.createdAt', 'lastActivityAt'])
-    .select(['method', 'authenticatorId', 'signerKey', 'caId', 'authenticatedAt', 'session.externalId as claimedId'])
+    .select([
+      'clientId',
+      'method',
+      'authenticatorId',
+      'signerKey',
+      'caId',
+      'authenticatedAt',
+      'session.externalId as claimedId',
+    ])
     .select([
       'owesTotp',
       'isMfaComplete',
@@ -95,6 +103,7 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
       roleAttributes: JSON.parse(row.roleAttributes) as string[],
       externalId: row.externalId,
     },
+    clientId: row.clientId,
     createdAt,
     authenticatedAt: row.authenticatedAt,
     basis: toSessionBasis({ ...row, externalId: row.claimedId }),

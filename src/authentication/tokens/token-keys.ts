@@ -30,8 +30,8 @@ const ANNOUNCED_BEFORE_MS = DAY_MS
 // The next key may be late, because no controller ran when it was due.
 const RESERVE_MS = 90 * DAY_MS
 
-/** Ours have some 700 characters; the address of the controller is the only part of any length. */
-export const MAX_TOKEN_LENGTH = 4_096
+/** Ours have some 1,000 characters; what clients report of themselves takes more, up to a limit. */
+export const MAX_TOKEN_LENGTH = 8_192
 
 const ALGORITHM = 'ES256'
 
@@ -121,20 +121,37 @@ export class TokenKeys implements DerivedRows {
   }
 
   /** The claims of a token that a key of the controller signed for this audience, and that has not expired; undefined for any other one. */
-  async verify(token: string, audience: string): Promise<JWTPayload | undefined> {
-    if (token.length > MAX_TOKEN_LENGTH) return undefined
-    const { jwtVerify } = await import('jose')
+  async verify(token: string, audience: string | readonly string[]): Promise<JWTPayload | undefined> {
+    const result = await this.judge(token, audience)
+    return typeof result === 'string' ? undefined : result
+  }
+
+  /** The claims of such a token, or why it is not accepted: it has expired, or it is none of a key of the controller for this audience. */
+  async judge(token: string, audience: string | readonly string[]): Promise<JWTPayload | 'expired' | 'invalid'> {
+    if (token.length > MAX_TOKEN_LENGTH) return 'invalid'
+    const { errors, jwtVerify } = await import('jose')
     const options = {
       algorithms: [ALGORITHM],
-      audience,
+      audience: typeof audience === 'string' ? audience : [...audience],
       currentDate: new Date(this.#parts.clock.now()),
       requiredClaims: ['exp'],
     }
     try {
       const { payload } = await jwtVerify(token, (header: { kid?: string }) => this.#findPublic(header.kid), options)
       return payload
+    } catch (error) {
+      return error instanceof errors.JWTExpired ? 'expired' : 'invalid'
+    }
+  }
+
+  /** Whether the header of a token names a key of the controller. Nothing of the token is verified. */
+  isNamedBy(token: string): boolean {
+    if (token.length > MAX_TOKEN_LENGTH) return false
+    try {
+      const header: unknown = JSON.parse(Buffer.from(token.slice(0, token.indexOf('.')), 'base64url').toString())
+      return typeof header === 'object' && header !== null && this.#byKid.has(String((header as { kid?: unknown }).kid))
     } catch {
-      return undefined
+      return false
     }
   }
 

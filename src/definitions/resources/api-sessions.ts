@@ -1,7 +1,14 @@
 // API sessions: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
-import { listOf, orNull, requiredObject, text, uuid, whole } from '../schema/json-schema.ts'
+import { listOf, orNull, requiredObject, text, typed, uuid, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
+
+/** A refresh token that was exchanged for the next one. */
+export interface FormerRefreshToken {
+  readonly id: string
+  /** In milliseconds since 1970. */
+  readonly exchangedAt: number
+}
 
 /** A factor that a session still owes. */
 const authQuery = requiredObject(
@@ -46,6 +53,14 @@ export const apiSessions = defineResource({
     // The external id that named its identity, and SHA-256 of the key of the token that it began by.
     externalId: f.text({ access: 'internal', nullable: true }),
     signerKey: f.text({ access: 'internal', nullable: true }),
+    // The client of OpenID Connect that it began by; null if it has a token of its own. And the id of its refresh token, with those
+    // that were exchanged lately.
+    clientId: f.text({ access: 'internal', nullable: true }),
+    refreshTokenId: f.text({ access: 'internal', nullable: true }),
+    formerRefreshTokens: f.json(typed<readonly FormerRefreshToken[]>({ type: 'array' }), {
+      access: 'internal',
+      default: [],
+    }),
     // When its identity signed in, by a clock that is not set: its age counts from then.
     authenticatedAt: f.time({ access: 'internal' }),
     // SHA-256 of the token, base64url. The token itself is never stored, and sessions are looked up by it in memory alone.
@@ -82,6 +97,7 @@ export const apiSessions = defineResource({
   computedFrom: [
     'identityId',
     'authenticatorId',
+    'clientId',
     'owesTotp',
     'isMfaComplete',
     'isCertExtendable',

@@ -246,8 +246,10 @@ export class SessionSync implements SideEffect {
     const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = pending
     const affectedIds = new Set([...changedIds, ...(await this.#listApiSessionsOf([...identityIds]))])
     const announcements: SessionAnnouncement[] = []
-    for (const ids of split([...addedIds], PART_SIZE))
-      announcements.push({ kind: 'api-sessions-added', apiSessions: await this.#read(ids) })
+    for (const ids of split([...addedIds], PART_SIZE)) {
+      const apiSessions = await this.#read(ids)
+      if (apiSessions.length > 0) announcements.push({ kind: 'api-sessions-added', apiSessions })
+    }
     const updatedIds = [...affectedIds].filter((id) => !addedIds.has(id))
     for (const ids of split(updatedIds, PART_SIZE)) {
       const apiSessions = await this.#read(ids)
@@ -273,7 +275,8 @@ export class SessionSync implements SideEffect {
 
   /** Reads API sessions as routers check them. Those that have ended are left out. */
   async #read(ids: readonly string[]): Promise<RouterApiSession[]> {
-    const live = ids.flatMap((id) => this.#apiSessions.get(id) ?? [])
+    // Routers verify the tokens of sessions by OpenID Connect themselves.
+    const live = ids.flatMap((id) => this.#apiSessions.get(id) ?? []).filter(({ clientId }) => clientId === null)
     if (live.length === 0) return []
     const identityIds = [...new Set(live.map(({ identity }) => identity.id))]
     const [ofIdentities, ofSessions] = await Promise.all([

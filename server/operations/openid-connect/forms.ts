@@ -1,0 +1,39 @@
+// The requests of OpenID Connect: forms, and the parameters that a client may send in the query instead.
+
+import type { JsonSchema } from '../../../src/definitions/schema/json-schema.ts'
+import { errors } from '../../../src/foundation/errors.ts'
+import type { BodyReader, Call, QueryParameter } from '../../api/operation.ts'
+import { FORM_TYPE } from '../../requests/body-parsers.ts'
+
+const text: JsonSchema = { type: 'string' }
+
+/** The members that all operations of the provider share. */
+export const COMMON = {
+  apis: [],
+  listenerApi: 'oidc',
+  topic: 'authentication',
+  path: '/',
+} as const
+
+/** The parameters of a query, all of them text. */
+export function textQuery(names: readonly string[]): Record<string, QueryParameter> {
+  return Object.fromEntries(names.map((name) => [name, { schema: text }]))
+}
+
+/** A form. A body that is not sent is an empty one. */
+export const formBody: BodyReader<URLSearchParams> = {
+  schema: { type: 'object' },
+  isRequired: false,
+  contentTypes: [FORM_TYPE],
+  read: (sent) => (sent instanceof URLSearchParams ? sent : new URLSearchParams()),
+}
+
+/** The issuer for a request. @throws NOT_FOUND if its host is none of the controller's */
+export function requireIssuer({ controller, headers, localPort }: Call<unknown>): string {
+  const issuer = controller.openIdConnect.issuers.find(String(headers.host ?? ''), localPort)
+  if (issuer === undefined) throw errors.NOT_FOUND({ message: 'this controller has no such host' })
+  return issuer
+}
+
+/** Nothing of a sign-in may be stored by browsers and proxies (RFC 6749, section 5.1), or sent on as a referrer. */
+export const NO_STORE = { 'cache-control': 'no-store', pragma: 'no-cache', 'referrer-policy': 'no-referrer' } as const

@@ -1,0 +1,13 @@
+// Every operation of the provider of OpenID Connect.
+import type { AnyOperation } from '../../api/operation.ts'
+import { authorizeOperations } from './authorize.ts'
+import { discoveryOperations } from './discovery.ts'
+import { loginOperations } from './login.ts'
+import { tokenOperations } from './token.ts'
+
+export const openIdOperations: readonly AnyOperation[] = [
+  ...discoveryOperations,
+  ...authorizeOperations,
+  ...loginOperations,
+  ...tokenOperations,
+]

@@ -1,0 +1,67 @@
+// The token endpoint (RFC 6749, section 3.2).
+import { type ClientId, isClientId } from '../../../src/authentication/openid-connect/clients.ts'
+import { redeemCode } from '../../../src/authentication/openid-connect/code-grant.ts'
+import { OAuthError } from '../../../src/authentication/openid-connect/oauth-error.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import type { Response } from '../../api/responses.ts'
+import { COMMON, formBody, NO_STORE, requireIssuer } from './forms.ts'
+
+const BASIC = /^Basic +([\w+/=-]+)$/i
+
+/**
+ * Reads which client sends a form: by its id in the form, or by HTTP Basic with an empty secret, which some clients encode by the
+ * alphabet of URLs. @throws OAuthError if it is unknown, or both name another one
+ */
+export function readClient({ headers, body }: Pick<Call<URLSearchParams>, 'headers' | 'body'>): ClientId {
+  const [, credentials] = BASIC.exec(String(headers.authorization ?? '')) ?? []
+  const ofHeader = credentials && readBasicId(Buffer.from(credentials, 'base64').toString('utf8'))
+  const ofForm = body.get('client_id')
+  const id = ofHeader ?? ofForm
+  if (!id) throw new OAuthError('invalid_request', 'the client_id is missing')
+  if (!isClientId(id) || (ofForm && ofForm !== id)) throw new OAuthError('invalid_client', 'the client is unknown')
+  return id
+}
+
+/** RFC 6749, section 2.3.1: both parts are encoded as in a form. */
+function readBasicId(credentials: string): string {
+  const [id = ''] = credentials.split(':', 1)
+  return new URLSearchParams({ id }).get('id') ?? ''
+}
+
+async function grantTokens(call: Call<URLSearchParams>): Promise<object> {
+  const { body, context, controller } = call
+  requireIssuer(call)
+  const grantType = body.get('grant_type')
+  if (!grantType) throw new OAuthError('invalid_request', 'the grant_type is missing')
+  switch (grantType) {
+    case 'authorization_code':
+      return redeemCode(controller, context, {
+        clientId: readClient(call),
+        code: body.get('code') ?? undefined,
+        redirectUri: body.get('redirect_uri') ?? undefined,
+        codeVerifier: body.get('code_verifier') ?? undefined,
+      })
+    default:
+      throw new OAuthError('unsupported_grant_type', 'this grant_type is not supported')
+  }
+}
+
+export function jsonResponse(body: object): Response {
+  return { status: 200, contentType: 'application/json', body: JSON.stringify(body), headers: NO_STORE }
+}
+
+export const tokenOperations: readonly AnyOperation[] = [
+  defineOperation<URLSearchParams>({
+    ...COMMON,
+    id: 'grantTokens',
+    atRoot: ['/oidc/oauth/token'],
+    method: 'POST',
+    summary: 'Issues tokens for a code.',
+    access: { public: 'the code is the credential' },
+    body: formBody,
+    returns: { kind: 'raw', contentType: 'application/json' },
+    hasOneForm: true,
+    errorForm: 'oauth',
+    run: async (call) => jsonResponse(await grantTokens(call)),
+  }),
+]

@@ -1,0 +1,116 @@
+// The access tokens of requests: verified once, and then found by their digest until they end.
+//
+// Whether the session of a token still exists, and what it may do, is decided at each request.
+import { hash } from 'node:crypto'
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { Cache } from '../../storage/transactions/projection.ts'
+import type { TokenKeys } from '../tokens/token-keys.ts'
+import { CLIENT_IDS } from './clients.ts'
+
+/** A verified access token, as far as requests depend on it. */
+export interface AccessToken {
+  readonly token: string
+  readonly apiSessionId: string
+  readonly jti: string
+  readonly expiresAt: Instant
+  /** SHA-1 of the certificates of which the client must hold one; empty if the token is not bound. */
+  readonly fingerprints: readonly string[]
+  /** The kind of the client, as it reports it. */
+  readonly sdkType: string | undefined
+}
+
+/** The reason for which a token is not accepted: it is of another kind, it has expired, or anything else is wrong. */
+export type TokenFault = 'missing' | 'expired' | 'invalid'
+
+// After a refresh, requests with the earlier token may still be under way.
+const MAX_PER_SESSION = 2
+// Some 60 MB.
+const MAX_TOKENS = 200_000
+
+type CachedToken = Omit<AccessToken, 'token'>
+
+export class VerifiedAccessTokens implements Cache {
+  readonly kind = 'cache'
+  readonly name = 'verified access tokens'
+  readonly #clock: Clock
+  readonly #keys: TokenKeys
+  /** By digest, in the order in which they were verified. */
+  readonly #verified = new Map<string, CachedToken>()
+  /** API session → the digests of its tokens. */
+  readonly #digests = new Map<string, readonly string[]>()
+
+  constructor(clock: Clock, keys: TokenKeys) {
+    this.#clock = clock
+    this.#keys = keys
+  }
+
+  /** Whether a token may be one of this controller, by the key that it names. */
+  isCandidate(token: string): boolean {
+    return this.#keys.isNamedBy(token)
+  }
+
+  /** Returns a token that was verified before. */
+  findVerified(token: string): AccessToken | undefined {
+    const digest = toDigest(token)
+    const cached = this.#verified.get(digest)
+    if (!cached) return undefined
+    if (this.#clock.now() < cached.expiresAt) return { ...cached, token }
+    this.#verified.delete(digest)
+    return undefined
+  }
+
+  async verify(token: string): Promise<AccessToken | TokenFault> {
+    const claims = await this.#keys.judge(token, CLIENT_IDS)
+    if (typeof claims === 'string') return claims
+    const { exp, nbf, jti, z_asid: apiSessionId, z_t: kind, z_cfs: fingerprints, z_sdk: sdk } = claims
+    if (kind !== 'a' || typeof apiSessionId !== 'string' || typeof jti !== 'string') return 'missing'
+    const verified = {
+      apiSessionId,
+      jti,
+      expiresAt: (exp as number) * 1000,
+      fingerprints: Array.isArray(fingerprints) ? fingerprints.map(String) : [],
+      sdkType: readType(sdk),
+    }
+    if (typeof nbf === 'number' && this.#clock.now() < nbf * 1000) return 'invalid'
+    this.#add(toDigest(token), verified)
+    return { ...verified, token }
+  }
+
+  apply({ changes }: Commit): void {
+    for (const { resource, operation, id } of changes)
+      if (resource === apiSessions.plural && operation === 'delete') this.#evict(id)
+  }
+
+  clear(): void {
+    this.#verified.clear()
+    this.#digests.clear()
+  }
+
+  /** Drops the tokens of a session that has ended. */
+  #evict(apiSessionId: string): void {
+    for (const digest of this.#digests.get(apiSessionId) ?? []) this.#verified.delete(digest)
+    this.#digests.delete(apiSessionId)
+  }
+
+  #add(digest: string, token: CachedToken): void {
+    const { apiSessionId } = token
+    const earlier = (this.#digests.get(apiSessionId) ?? []).filter((other) => other !== digest)
+    for (const dropped of earlier.splice(0, Math.max(0, earlier.length + 1 - MAX_PER_SESSION)))
+      this.#verified.delete(dropped)
+    this.#digests.set(apiSessionId, [...earlier, digest])
+    this.#verified.set(digest, token)
+    const [oldest] = this.#verified.size > MAX_TOKENS ? this.#verified.values() : []
+    if (oldest) this.#evict(oldest.apiSessionId)
+  }
+}
+
+function toDigest(token: string): string {
+  return hash('sha256', token, 'base64url')
+}
+
+function readType(sdk: unknown): string | undefined {
+  const type = typeof sdk === 'object' && sdk !== null ? (sdk as { type?: unknown }).type : undefined
+  return typeof type === 'string' ? type : undefined
+}

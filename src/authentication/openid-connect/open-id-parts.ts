@@ -1,0 +1,32 @@
+// The parts of the controller that OpenID Connect uses, and its own.
+import type { Clock } from '../../foundation/clock.ts'
+import type { Config } from '../../settings/config.ts'
+import type { ExtensionRequests } from '../credentials/extension-requests.ts'
+import type { MfaParts } from '../mfa/mfa-records.ts'
+import type { SignInParts } from '../sign-in/sign-in-attempt.ts'
+import type { TokenKeys } from '../tokens/token-keys.ts'
+import { VerifiedAccessTokens } from './access-tokens.ts'
+import { AuthorizationRequests } from './authorization-requests.ts'
+import { Issuers } from './issuers.ts'
+
+export interface OpenIdConnect {
+  readonly issuers: Issuers
+  readonly requests: AuthorizationRequests
+  readonly accessTokens: VerifiedAccessTokens
+}
+
+export interface OpenIdParts extends SignInParts, MfaParts {
+  readonly auth: SignInParts['auth'] & MfaParts['auth'] & { readonly extensionRequests: ExtensionRequests }
+  readonly clock: Clock
+  readonly config: Config
+  readonly tokenKeys: TokenKeys
+  readonly openIdConnect: OpenIdConnect
+}
+
+export function createOpenIdConnect({ clock, config, tokenKeys }: Pick<OpenIdParts, 'clock' | 'config' | 'tokenKeys'>) {
+  return {
+    issuers: new Issuers(config),
+    requests: new AuthorizationRequests(clock),
+    accessTokens: new VerifiedAccessTokens(clock, tokenKeys),
+  } satisfies OpenIdConnect
+}
