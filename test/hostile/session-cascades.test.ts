@@ -231,7 +231,7 @@ describe('ending many sessions', () => {
     await world.system.write(async (tx) => {
       for (const serviceId of serviceIds) {
         for (const type of ['Dial', 'Bind']) {
-          const values = { apiSessionId, identityId, serviceId, type, opaqueToken: newToken() }
+          const values = { apiSessionId, identityId, serviceId, type, opaqueToken: newToken(), hasSignedToken: 0 }
           const at = tx.clock.now()
           await tx.db
             .insertInto('sessions')
