@@ -14,7 +14,7 @@ export async function main(argv: readonly string[]): Promise<number> {
   process.once('SIGINT', interrupt)
   try {
     if (argv[0] === 'complete') await writeCompletions(argv.slice(1))
-    else await run(toOclifWords(argv), loadOptions())
+    else await run(toOclifWords(argv), await loadOptions())
     return EXIT.done
   } catch (error) {
     // A command has reported its failure already.
@@ -38,7 +38,7 @@ const UNEXPECTED_FAILURE = { code: 'FAILED', hint: 'npm run build, if this is a 
 /** Called by the shells; see `controller completion`. */
 async function writeCompletions(argv: readonly string[]): Promise<void> {
   const { complete } = await import('./completion/complete.ts')
-  await openStdout().write(await complete(argv, loadOptions()))
+  await openStdout().write(await complete(argv, await loadOptions()))
 }
 
 function handleStreamErrors(): void {

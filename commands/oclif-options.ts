@@ -1,20 +1,27 @@
 // How oclif finds the commands, the hooks and the help of this program.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type Interfaces, settings } from '@oclif/core'
+import { type Interfaces, Plugin, settings } from '@oclif/core'
 
-/** Package.json, with the topics that the build lists. */
-export function loadOptions(): Interfaces.LoadOptions & object {
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+let program: Promise<Plugin> | undefined
+
+/** The options of oclif; the list of all commands is read once. */
+export async function loadOptions(): Promise<Interfaces.LoadOptions & object> {
   // The built files are run, whatever NODE_ENV says.
   settings.enableAutoTranspile = false
+  program ??= loadProgram()
+  return { root, plugins: new Map([['program', await program]]), devPlugins: false, userPlugins: false }
+}
+
+/** Reads package.json, the topics that the build lists, and the manifest. */
+async function loadProgram(): Promise<Plugin> {
   const pjson = readJson('../../package.json') as Interfaces.PJSON
   const topics = readJson('../topics.json') as Interfaces.PJSON['oclif']['topics']
-  return {
-    root: fileURLToPath(new URL('../..', import.meta.url)),
-    pjson: { ...pjson, oclif: { ...pjson.oclif, topics } },
-    devPlugins: false,
-    userPlugins: false,
-  }
+  const plugin = new Plugin({ isRoot: true, root, pjson: { ...pjson, oclif: { ...pjson.oclif, topics } } })
+  await plugin.load()
+  return plugin
 }
 
 function readJson(path: string): unknown {

@@ -8,7 +8,7 @@ import { helpPages } from './pages.ts'
 
 /** The reference as Markdown. */
 export async function renderCommandReference(): Promise<string> {
-  const config = await Config.load(loadOptions())
+  const config = await Config.load(await loadOptions())
   const commands = config.commands.filter(({ id, aliases, hidden }) => !hidden && !aliases.includes(id))
   const topics = (config.topics as (Interfaces.Topic & Partial<Topic>)[]).filter(
     ({ name, hidden }) => !hidden && commands.some(({ id }) => id.startsWith(`${name}:`)),

@@ -1,6 +1,6 @@
 // Finds the session by which a sign-in reaches a service without a statement: clients ask for theirs again with every connection.
-import { LRUCache } from 'lru-cache'
 import { sessions } from '../../definitions/resources/sessions.ts'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { RecordCache } from '../../storage/records/record-cache.ts'
 
@@ -17,7 +17,7 @@ interface SessionKey {
 }
 
 export class SessionIds {
-  readonly #ids = new LRUCache<string, string>({ max: MAX_SESSIONS })
+  readonly #ids = createBoundedCache<string>(MAX_SESSIONS)
   readonly #records: Pick<RecordCache, 'get'>
 
   constructor(records: Pick<RecordCache, 'get'>) {

@@ -4,12 +4,12 @@
 // chooses, so from then on all are signed. The opaque ones that clients have are accepted until their sessions end.
 import { hash } from 'node:crypto'
 import type { Kysely } from 'kysely'
-import { LRUCache } from 'lru-cache'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import { MAX_TOKEN_LENGTH, MAX_TOKEN_LIFETIME_MS, type TokenKeys } from '../../authentication/tokens/token-keys.ts'
 import { controllerSettings, GLOBAL_SETTINGS } from '../../definitions/resources/controller-settings.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
 import type { Awaitable } from '../../foundation/awaitable.ts'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { Database } from '../../storage/database.ts'
@@ -81,9 +81,9 @@ export class SessionTokens implements DerivedRows {
   readonly name = 'form of session tokens'
   readonly #parts: SessionTokensParts
   /** By session. */
-  readonly #signed = new LRUCache<string, SignedToken>({ max: MAX_CACHED })
+  readonly #signed = createBoundedCache<SignedToken>(MAX_CACHED)
   /** By the hash of the token. */
-  readonly #verified = new LRUCache<string, VerifiedToken>({ max: MAX_CACHED })
+  readonly #verified = createBoundedCache<VerifiedToken>(MAX_CACHED)
   /** When the first router connected that needs signed tokens; null if none has. */
   #signsSince: Instant | null = null
 

@@ -2,7 +2,7 @@
 //
 // The hashes have no index, because sessions are looked up in memory only.
 import { createHmac, hash } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import { loadOrCreateKey } from '../../pki/files.ts'
 
 /** The length of the key, in bytes. */
@@ -14,7 +14,7 @@ const MAX_RECENT = 10_000
 export class ApiSessionTokens {
   readonly #key: Buffer
   /** Each sign-in uses its token several times, and each client asks for its own session again and again. */
-  readonly #recent = new LRUCache<string, string>({ max: MAX_RECENT })
+  readonly #recent = createBoundedCache<string>(MAX_RECENT)
 
   constructor(key: Buffer) {
     this.#key = key

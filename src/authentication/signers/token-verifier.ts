@@ -1,7 +1,7 @@
 // Verifies external JWTs (RFC 7519) against the signer that their issuer names.
 import { createHash } from 'node:crypto'
 import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
-import { LRUCache } from 'lru-cache'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import { type Clock, MAX_INSTANT, toIsoTime } from '../../foundation/clock.ts'
 import {
   describeRules,
@@ -47,7 +47,7 @@ export class TokenVerifier {
   readonly #keyRefresher: KeyRefresher
   readonly #clock: Clock
   /** Tokens that passed, by their SHA-256. */
-  readonly #cache = new LRUCache<string, CachedToken>({ max: MAX_CACHED_TOKENS })
+  readonly #cache = createBoundedCache<CachedToken>(MAX_CACHED_TOKENS)
 
   constructor({ directory, keyRefresher, clock }: TokenVerifierParts) {
     this.#signers = directory

@@ -3,7 +3,7 @@
 // A circuit is in use until a router reports a fault, or until the time is over for which the id says that it may be idle
 // (`circuit-ids.ts`). Only the controller can compute the marks of routers in the id, so no other router that knows the id
 // can end the circuit. The controller does not know who dialed; the routers do.
-import { LRUCache } from 'lru-cache'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { EarlierCircuitId } from './circuit-ids.ts'
 
@@ -37,8 +37,7 @@ interface InheritedEntry {
 
 export class InheritedCircuits {
   readonly #byId = new Map<string, InheritedEntry>()
-  // By size, because with a number of entries the cache would reserve the memory of all of them.
-  readonly #endedIds = new LRUCache<string, true>({ maxSize: MAX_ENDED, sizeCalculation: () => 1 })
+  readonly #endedIds = createBoundedCache<true>(MAX_ENDED)
 
   list(): InheritedCircuit[] {
     return Array.from(this.#byId, ([id, { routerIds, ...times }]) => ({ id, routerIds: [...routerIds], ...times }))
