@@ -19,6 +19,8 @@ export interface Model {
   readonly apiSessions: number
   /** Numbers of identities that are compared side by side, everything else being equal. */
   readonly growth: readonly [number, number]
+  /** How often each of the two is measured. */
+  readonly growthTurns: number
   /** How often a start is measured. */
   readonly starts: number
 }
@@ -34,7 +36,9 @@ export const models: Readonly<Record<ModelName, Model>> = {
     enrollingAtOnce: 10,
     connectedRouters: 5,
     apiSessions: 30,
-    growth: [50, 100],
+    // The first one is the network of the model, so that a run that keeps networks loads it once.
+    growth: [60, 100],
+    growthTurns: 1,
     starts: 1,
   },
   small: {
@@ -47,6 +51,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 50,
     apiSessions: 1_000,
     growth: [1_000, 10_000],
+    growthTurns: 3,
     starts: 3,
   },
   medium: {
@@ -59,6 +64,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 500,
     apiSessions: 20_000,
     growth: [1_000, 100_000],
+    growthTurns: 3,
     starts: 3,
   },
   large: {
@@ -71,6 +77,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     connectedRouters: 500,
     apiSessions: 20_000,
     growth: [10_000, 100_000],
+    growthTurns: 3,
     starts: 3,
   },
 }

@@ -10,8 +10,7 @@ import { costOf } from '../workloads/measure.ts'
 import { workloads } from '../workloads/measurements.ts'
 import type { Workload } from '../workloads/workload.ts'
 
-// Each network is measured so often, for this part of the time that other measurements take.
-const TURNS = 3
+// Each turn takes this part of the time that other measurements take.
 const TURN = 0.25
 
 export function growthMeasurements({ growth: sizes }: Model): readonly Measurement[] {
@@ -43,7 +42,7 @@ async function compare(bench: Bench, workload: Workload, sizes: Model['growth'])
   const networks: Network[] = []
   for (const size of sizes) networks.push((await bench.loadedWith(size)).network)
   const costs: [number[], number[]] = [[], []]
-  for (let turn = 0; turn < TURNS; turn++) {
+  for (let turn = 0; turn < bench.model.growthTurns; turn++) {
     for (const [at, network] of networks.entries()) {
       const milliseconds = bench.milliseconds * TURN
       const traffic = await workload.traffic(network, milliseconds * 2)
