@@ -258,16 +258,16 @@ async function assemble(
   })
   const oidc = new OidcAnnouncement(config['oidc.announce'])
   const registeredUris = new RegisteredUris(() => membership.ownId)
+  const openIdConnect = createOpenIdConnect({ clock, config, tokenKeys })
   const rights = [
     ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
-    ...[tokenKeys, sessionTokens, oidc, registeredUris],
+    ...[tokenKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],
   ]
   const network = [connected, peers, publicKeys, model, sessionSync, earlierSessions, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests })
   clock.onStep(() => serviceChanges.noteClockStep())
-  const openIdConnect = createOpenIdConnect({ clock, config, tokenKeys })
   const presentation = [records.cache, digests, serviceChanges, openIdConnect.accessTokens]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
   store.recordBy(modelLog)
@@ -301,7 +301,7 @@ async function assemble(
   registerBehaviors(behaviors, {
     ...{ access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens },
   })
-  const guards = createGuards({ access, auth, posture, entities, receipts })
+  const guards = createGuards({ access, auth, posture, entities, receipts, sessionTokens })
   const contexts = new Contexts(store, clock, guards)
   const warnBeforeMs = config['certificates.warnBefore']
   const integrity = new DataIntegrity({
@@ -356,18 +356,26 @@ interface GuardParts {
   readonly posture: Posture
   readonly entities: EntityStore
   readonly receipts: RootReceipts
+  readonly sessionTokens: SessionTokens
 }
 
 /**
  * The guards of every transaction, in their order: the rights of the caller come first, and sessions are revoked only for changes
  * that no guard refuses.
  */
-function createGuards({ access, auth, posture, entities, receipts }: GuardParts): readonly TransactionGuard[] {
+function createGuards({
+  access,
+  auth,
+  posture,
+  entities,
+  receipts,
+  sessionTokens,
+}: GuardParts): readonly TransactionGuard[] {
   return [
     { before: (tx) => requireSameRights(auth, tx) },
     { after: requireUsableAdministrator },
     { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
-    { after: revokeTokens },
+    { after: (tx) => revokeTokens({ lifetime: auth.apiSessions.lifetime, sessionTokens }, tx) },
     { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines }, tx) },
     { after: (tx) => posture.reported.removeSignedOut(tx) },
     { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },

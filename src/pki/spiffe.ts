@@ -24,9 +24,17 @@ export function toSessionCertificateUri(trustDomain: string, ids: SessionCertifi
 }
 
 const SESSION_CERTIFICATE_URI =
-  /(?:^|, )URI:spiffe:\/\/[^/,]+\/identity\/[^/,]+\/apiSession\/[^/,]+\/apiSessionCertificate\//
+  /(?:^|, )URI:spiffe:\/\/[^/,]+\/identity\/([^/,]+)\/apiSession\/([^/,]+)\/apiSessionCertificate\//
+
+/** Returns the identity and the API session that a certificate is issued for, by its SPIFFE id; undefined if it has none. */
+export function readSessionCertificateIds({
+  subjectAltName,
+}: X509Certificate): Pick<SessionCertificateIds, 'identityId' | 'apiSessionId'> | undefined {
+  const [, identityId, apiSessionId] = SESSION_CERTIFICATE_URI.exec(subjectAltName ?? '') ?? []
+  return identityId === undefined || apiSessionId === undefined ? undefined : { identityId, apiSessionId }
+}
 
 /** Whether a certificate is issued for one API session, by its SPIFFE id. */
-export function isSessionCertificate({ subjectAltName }: X509Certificate): boolean {
-  return subjectAltName !== undefined && SESSION_CERTIFICATE_URI.test(subjectAltName)
+export function isSessionCertificate(certificate: X509Certificate): boolean {
+  return readSessionCertificateIds(certificate) !== undefined
 }

@@ -8,6 +8,11 @@ export const HOST = '127.0.0.1:1280'
 export const ISSUER = `https://${HOST}/oidc`
 export const REDIRECT = 'http://localhost:8080/auth/callback'
 
+/** The settings of a controller that serves it. */
+export const OIDC_SETTINGS = {
+  listeners: [{ address: '127.0.0.1:0', apis: ['client', 'management', 'fabric', 'oidc'], dialect: 'native' }],
+}
+
 export type Form = Readonly<Record<string, string | readonly string[]>>
 
 export function encodeForm(form: Form): string {

@@ -4,16 +4,13 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { CLIENT, FABRIC, MANAGEMENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { bearer, ISSUER, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+import { bearer, ISSUER, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
 
 const LONG = 'x'.repeat(5_000)
 const OTHER_VERIFIER = 'x'.repeat(43)
 
 const world = useController({
-  settings: {
-    'session.timeout': '24h',
-    listeners: [{ address: '127.0.0.1:0', apis: ['client', 'management', 'fabric', 'oidc'], dialect: 'native' }],
-  },
+  settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' },
 })
 let people: People
 

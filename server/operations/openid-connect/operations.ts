@@ -4,10 +4,12 @@ import { authorizeOperations } from './authorize.ts'
 import { discoveryOperations } from './discovery.ts'
 import { loginOperations } from './login.ts'
 import { tokenOperations } from './token.ts'
+import { tokenStateOperations } from './token-state.ts'
 
 export const openIdOperations: readonly AnyOperation[] = [
   ...discoveryOperations,
   ...authorizeOperations,
   ...loginOperations,
   ...tokenOperations,
+  ...tokenStateOperations,
 ]

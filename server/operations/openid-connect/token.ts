@@ -1,6 +1,7 @@
 // The token endpoint (RFC 6749, section 3.2).
 import { type ClientId, isClientId } from '../../../src/authentication/openid-connect/clients.ts'
 import { redeemCode } from '../../../src/authentication/openid-connect/code-grant.ts'
+import { exchangeToken, redeemRefreshToken } from '../../../src/authentication/openid-connect/continue-session.ts'
 import { OAuthError } from '../../../src/authentication/openid-connect/oauth-error.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
@@ -28,6 +29,16 @@ function readBasicId(credentials: string): string {
   return new URLSearchParams({ id }).get('id') ?? ''
 }
 
+/** @param name the parameter that has the token */
+function readContinuation(call: Call<URLSearchParams>, name: string) {
+  const { body, peer } = call
+  const clientId = readClient(call)
+  const token = body.get(name)
+  if (!token) throw new OAuthError('invalid_request', `the ${name} is missing`)
+  const csr = body.get('csr_pem') ?? undefined
+  return { clientId, csr, issuer: requireIssuer(call), peer, scope: body.get('scope') ?? undefined, token }
+}
+
 async function grantTokens(call: Call<URLSearchParams>): Promise<object> {
   const { body, context, controller } = call
   requireIssuer(call)
@@ -40,6 +51,15 @@ async function grantTokens(call: Call<URLSearchParams>): Promise<object> {
         code: body.get('code') ?? undefined,
         redirectUri: body.get('redirect_uri') ?? undefined,
         codeVerifier: body.get('code_verifier') ?? undefined,
+      })
+    case 'refresh_token':
+      return redeemRefreshToken(controller, context, readContinuation(call, 'refresh_token'))
+    case 'urn:ietf:params:oauth:grant-type:token-exchange':
+      if (body.has('actor_token')) throw new OAuthError('invalid_request', 'actor tokens are not supported')
+      return exchangeToken(controller, context, {
+        ...readContinuation(call, 'subject_token'),
+        subjectType: body.get('subject_token_type') ?? undefined,
+        requestedType: body.get('requested_token_type') ?? undefined,
       })
     default:
       throw new OAuthError('unsupported_grant_type', 'this grant_type is not supported')
@@ -56,8 +76,8 @@ export const tokenOperations: readonly AnyOperation[] = [
     id: 'grantTokens',
     atRoot: ['/oidc/oauth/token'],
     method: 'POST',
-    summary: 'Issues tokens for a code.',
-    access: { public: 'the code is the credential' },
+    summary: 'Issues tokens for a code, or for tokens of an earlier response.',
+    access: { public: 'the code or the token is the credential' },
     body: formBody,
     returns: { kind: 'raw', contentType: 'application/json' },
     hasOneForm: true,

@@ -73,7 +73,8 @@ function identifyBearer(
   const now = clock.now()
   const session = auth.apiSessions.get(accessToken.apiSessionId)
   const peer = new SocketCertificates(request.raw.socket as TLSSocket)
-  if (!session?.clientId || !provesPossession(controller, peer, accessToken, session, now)) {
+  const isRevoked = controller.openIdConnect.revokedTokens.has(accessToken.jti)
+  if (!session?.clientId || isRevoked || !provesPossession(controller, peer, accessToken, session, now)) {
     done()
     return
   }

@@ -62,7 +62,10 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     // The stored time lags behind, and a session that is alive must not seem to have ended.
     const lastActivityAt = session?.lastActivityAt ?? (row.lastActivityAt as number)
     const authenticatedAt = session?.authenticatedAt ?? (row.authenticatedAt as number)
-    const endsAt = this.#apiSessions.lifetime.getEnd({ lastActivityAt, authenticatedAt }, row.method as Method | null)
+    const endsAt = this.#apiSessions.lifetime.getEnd(
+      { lastActivityAt, authenticatedAt, clientId: row.clientId as string | null },
+      row.method as Method | null,
+    )
     const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')
     return {
       token: this.#getToken(context, row, view),

@@ -109,13 +109,13 @@ export class ApiSessions implements DerivedRows {
     const used = new Set<LiveApiSession>()
     const isInMemory = this.#live.size > 0
     const revocations = await queryRevocations(db)
-    for await (const page of readSessions(db, isInMemory ? 0 : now - this.lifetime.timeoutMs)) {
+    for await (const page of readSessions(db, isInMemory ? 0 : now - this.lifetime.maxTimeoutMs)) {
       for (const { n, session: stored } of page) {
         const currentSession = this.#live.get(stored.id)
         const session = this.#activity.shiftStored(stored, currentSession)
         // If the clock was set back since, a session of an earlier process was used later than now.
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
-        if (lastActivityAt + this.lifetime.timeoutMs <= now) continue
+        if (lastActivityAt + this.lifetime.getTimeoutMs(session.clientId) <= now) continue
         const { basis, identity } = session
         const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
         const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)

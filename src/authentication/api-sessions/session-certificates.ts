@@ -38,12 +38,13 @@ export async function issueSessionCertificate(
   context: Context,
   { identityId, apiSessionId }: Holder,
   csr: string,
+  lifetimeMs = LIFETIME_MS,
 ): Promise<IssuedSessionCertificate> {
   const request = readSigningRequest(csr)
   const id = newId()
   const uri = toSessionCertificateUri(authority.trustDomain, { identityId, apiSessionId, certificateId: id })
   const encoded = authority.issueClient(request, context.clock.now(), {
-    lifetimeMs: LIFETIME_MS,
+    lifetimeMs,
     names: { uris: [uri] },
   })
   const parsed = new X509Certificate(encoded.raw)

@@ -12,6 +12,7 @@ import { type EntityStore, toResourceNoun } from '../../storage/entities/entitie
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import { CLIENT_IDS } from '../openid-connect/clients.ts'
 import { type Method, methods } from '../sign-in/authentication-methods.ts'
 import type { LiveApiSessions } from './live-api-sessions.ts'
 import type { SessionActivity } from './session-activity.ts'
@@ -140,7 +141,11 @@ export class SessionTermination {
   /** Deletes the sessions that are idle or too old, at a cost that depends on their number. Returns how many. */
   async deleteExpired(context: Context): Promise<number> {
     const now = context.clock.now()
-    let count = await this.#deleteDue(context, { column: 'lastActivityAt', cutoff: now - this.#lifetime.timeoutMs })
+    let count = 0
+    for (const clientId of [null, ...CLIENT_IDS]) {
+      const cutoff = now - this.#lifetime.getTimeoutMs(clientId)
+      count += await this.#deleteDue(context, { column: 'lastActivityAt', cutoff, clientId })
+    }
     for (const method of methods) {
       const maxAgeMs = this.#lifetime.getMaxAgeMs(method)
       if (maxAgeMs === Number.POSITIVE_INFINITY) continue
@@ -187,6 +192,8 @@ interface Due {
   readonly column: 'lastActivityAt' | 'authenticatedAt'
   readonly cutoff: Instant
   readonly method?: Method
+  /** Only those that began by this client of OpenID Connect, or by none. */
+  readonly clientId?: string | null
 }
 
 interface DueRow {
@@ -196,7 +203,7 @@ interface DueRow {
 }
 
 /** The first due sessions after one of them, by an index. */
-function selectDue(db: Kysely<Database>, { column, cutoff, method }: Due, last?: DueRow) {
+function selectDue(db: Kysely<Database>, { column, cutoff, method, clientId }: Due, last?: DueRow) {
   const rows = db
     .selectFrom('api_sessions')
     .select(['id', 'n', `${column} as at`])
@@ -204,7 +211,8 @@ function selectDue(db: Kysely<Database>, { column, cutoff, method }: Due, last?:
     .orderBy(column)
     .orderBy('n')
     .limit(MAX_DELETED)
-  const ofMethod = method ? rows.where('method', '=', method) : rows
+  const ofClient = clientId === undefined ? rows : rows.where('clientId', clientId === null ? 'is' : '=', clientId)
+  const ofMethod = method ? ofClient.where('method', '=', method) : ofClient
   return last ? ofMethod.where((eb) => eb(eb.refTuple(column, 'n'), '>', eb.tuple(last.at, last.n))) : ofMethod
 }
 

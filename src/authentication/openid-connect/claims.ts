@@ -107,6 +107,7 @@ export function makeIdClaims(
     amr: listMethods({ row, live }, grant),
     azp: clientId,
     client_id: clientId,
+    sid: row.id,
     ...(nonce === undefined ? {} : { nonce }),
     ...(accessToken === undefined ? {} : { at_hash: halfHash(accessToken) }),
     ...(code === undefined ? {} : { c_hash: halfHash(code) }),

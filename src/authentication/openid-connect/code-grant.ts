@@ -15,6 +15,7 @@ import { issueTokens, requireGrantedSession, type TokenResponse } from './issue-
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { findPendingFactors } from './request-sign-in.ts'
+import { issueLoginCertificate } from './session-certificate.ts'
 
 /** The parameters that a client sends with the code. */
 export interface CodeParameters {
@@ -51,7 +52,11 @@ export async function redeemCode(
   if (refreshTokenId !== undefined) await storeRefreshToken(parts, login.apiSessionId, refreshTokenId)
   const session = await requireGrantedSession(parts, context, login.apiSessionId)
   const grant = toGrant(request, login, session, listSecondSigners(parts, login, session))
-  return issueTokens(parts, session, grant, { refreshTokenId, jti, binding: { code, nonce: request.nonce } })
+  const certificate = login.csr ? await issueLoginCertificate(parts, context, session.row, login.csr) : undefined
+  const bound = certificate ? { ...grant, fingerprints: certificate.fingerprints } : grant
+  const binding = { code, nonce: request.nonce }
+  const response = await issueTokens(parts, session, bound, { refreshTokenId, jti, binding })
+  return certificate ? { ...response, session_cert: certificate.pem } : response
 }
 
 /** @throws OAuthError if the code was issued to another client, for another URI, or by another challenge */

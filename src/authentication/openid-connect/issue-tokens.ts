@@ -21,6 +21,8 @@ export interface TokenResponse {
   readonly scope: string
   readonly id_token: string
   readonly refresh_token?: string
+  /** PEM of a certificate that the client has requested, with its issuer. */
+  readonly session_cert?: string
 }
 
 /** Returns the session of a grant as it is now. @throws OAuthError if it has ended */
@@ -31,21 +33,34 @@ export async function requireGrantedSession(
 ): Promise<GrantedSession> {
   const row = await find(context, apiSessions, apiSessionId)
   const live = auth.apiSessions.get(apiSessionId)
-  if (!row || !live) throw new OAuthError('invalid_grant', 'the session has ended')
+  if (!row || !live) throw new OAuthError('invalid_grant', 'the session was revoked, or has ended')
   return { row, live, policy: auth.policies.get(live.identity.authPolicyId) }
 }
 
-/** @param refreshTokenId the id of the refresh token; undefined if the client receives none */
+/** The tokens that a client receives. */
+interface IssuedTokens {
+  /** The id of the access token. */
+  readonly jti: string
+  /** The id of the refresh token; undefined if the client receives none. */
+  readonly refreshTokenId: string | undefined
+  readonly binding?: IdTokenBinding
+  /** The end of the access token at the latest, in seconds. */
+  readonly endsAt?: number
+}
+
 export async function issueTokens(
   { auth, clock, config, contexts, tokenKeys }: OpenIdParts,
   session: GrantedSession,
   grant: Grant,
-  { refreshTokenId, jti, binding = {} }: { refreshTokenId: string | undefined; jti: string; binding?: IdTokenBinding },
+  { refreshTokenId, jti, binding = {}, endsAt = Number.POSITIVE_INFINITY }: IssuedTokens,
 ): Promise<TokenResponse> {
   await tokenKeys.ensureKey(contexts.create({ kind: 'system' }))
   const issuedAt = toSeconds(clock.now())
   const lifetime = toSeconds(config['oidc.accessTokenLifetime'])
-  const times = { issuedAt, expiresAt: issuedAt + lifetime }
+  // Routers follow the token alone: it must not outlive the session.
+  const { authenticatedAt, basis } = session.live
+  const sessionEnd = authenticatedAt + auth.apiSessions.lifetime.getMaxAgeMs(basis.method)
+  const times = { issuedAt, expiresAt: Math.min(issuedAt + lifetime, endsAt, toSeconds(sessionEnd)) }
   const idTimes = { issuedAt, expiresAt: issuedAt + toSeconds(config['oidc.idTokenLifetime']) }
   const access = makeTokenClaims(session, grant, { type: 'a', jti, ...times }, auth.extensionRequests)
   const accessToken = await tokenKeys.sign(access)
@@ -53,7 +68,7 @@ export async function issueTokens(
   const response = {
     access_token: accessToken,
     token_type: 'Bearer',
-    expires_in: lifetime,
+    expires_in: times.expiresAt - issuedAt,
     scope: grant.scopes.join(' '),
     id_token: idToken,
   } as const

@@ -1,5 +1,6 @@
 // The parts of the controller that OpenID Connect uses, and its own.
 import type { Clock } from '../../foundation/clock.ts'
+import type { Authority } from '../../pki/authority.ts'
 import type { Config } from '../../settings/config.ts'
 import type { ExtensionRequests } from '../credentials/extension-requests.ts'
 import type { MfaParts } from '../mfa/mfa-records.ts'
@@ -8,15 +9,18 @@ import type { TokenKeys } from '../tokens/token-keys.ts'
 import { VerifiedAccessTokens } from './access-tokens.ts'
 import { AuthorizationRequests } from './authorization-requests.ts'
 import { Issuers } from './issuers.ts'
+import { RevokedTokens } from './revoked-tokens.ts'
 
 export interface OpenIdConnect {
   readonly issuers: Issuers
   readonly requests: AuthorizationRequests
   readonly accessTokens: VerifiedAccessTokens
+  readonly revokedTokens: RevokedTokens
 }
 
 export interface OpenIdParts extends SignInParts, MfaParts {
   readonly auth: SignInParts['auth'] & MfaParts['auth'] & { readonly extensionRequests: ExtensionRequests }
+  readonly authority: Authority
   readonly clock: Clock
   readonly config: Config
   readonly tokenKeys: TokenKeys
@@ -28,5 +32,6 @@ export function createOpenIdConnect({ clock, config, tokenKeys }: Pick<OpenIdPar
     issuers: new Issuers(config),
     requests: new AuthorizationRequests(clock),
     accessTokens: new VerifiedAccessTokens(clock, tokenKeys),
+    revokedTokens: new RevokedTokens(),
   } satisfies OpenIdConnect
 }

@@ -2,7 +2,12 @@
 //
 // An identity that is disabled or deleted is revoked in the transaction that does it. A revocation stays until the last token that it
 // concerns has ended, also if the identity is enabled again: its later tokens are accepted.
+import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
+import type { SessionLifetime } from '../../authentication/api-sessions/session-lifetime.ts'
+import type { Method } from '../../authentication/sign-in/authentication-methods.ts'
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { identities } from '../../definitions/resources/identities.ts'
+import type { Instant } from '../../foundation/clock.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
@@ -26,16 +31,33 @@ const storeRevocation = prepareQuery((db, id: string, type: string, issuedBefore
     ),
 )
 
+/** The parts that tell which tokens of ended sessions routers may still admit. */
+interface RevokingParts {
+  readonly lifetime: SessionLifetime
+  /** A router of release 2 has connected, so that some verify tokens. */
+  readonly sessionTokens: Pick<SessionTokens, 'areSigned'>
+}
+
 /** Runs after the changes of a transaction. */
-export async function revokeTokens(tx: WriteContext): Promise<void> {
-  const ids = new Set(tx.uncommitted.own.filter(losesTokens).map(({ id }) => id))
-  if (ids.size === 0) return
+export async function revokeTokens(parts: RevokingParts, tx: WriteContext): Promise<void> {
+  const { own } = tx.uncommitted
+  for (const id of new Set(own.filter(losesTokens).map((change) => change.id))) await revoke(tx, 'IDENTITY', id)
+  if (!parts.sessionTokens.areSigned) return
+  for (const change of own) if (endsTokens(parts, change, tx.clock.now())) await revoke(tx, 'API_SESSION', change.id)
+}
+
+/** Revokes the tokens of an identity or a session that were issued by now, or a single one. */
+export async function revoke(tx: WriteContext, type: TokenRevocation['type'], id: string): Promise<void> {
   const now = tx.clock.now()
-  for (const id of ids) {
-    const revocation = { type: 'IDENTITY', issuedBefore: now, expiresAt: now + MAX_TOKEN_AGE_MS } as const
-    await storeRevocation(tx.db, id, revocation.type, revocation.issuedBefore, revocation.expiresAt)
-    recordRevocation(tx, id, revocation)
-  }
+  const revocation = { type, issuedBefore: now, expiresAt: now + MAX_TOKEN_AGE_MS }
+  await storeRevocation(tx.db, id, type, revocation.issuedBefore, revocation.expiresAt)
+  recordRevocation(tx, id, revocation)
+}
+
+/** Whether a change ends a session whose tokens routers may still admit. Those of one whose time is over have ended, too. */
+function endsTokens({ lifetime }: RevokingParts, change: Change, now: Instant): boolean {
+  if (change.resource !== apiSessions.plural || change.operation !== 'delete' || !change.before?.clientId) return false
+  return lifetime.getEnd(change.before, change.before.method as Method | null) > now
 }
 
 function losesTokens(change: Change): boolean {

@@ -281,7 +281,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     ],
     {
       references: { identityId: 'identities', caId: 'cas' },
-      indexes: ['authenticatorId', 'lastActivityAt', ['method', 'authenticatedAt']],
+      indexes: ['authenticatorId', ['clientId', 'lastActivityAt'], ['method', 'authenticatedAt']],
       // Revocations tell the sessions that had begun from later ones by it.
       isInOrder: true,
     },

@@ -77,7 +77,7 @@ interface RevocationChange {
 
 /** The tokens that are not accepted any more. */
 export type TokenRevocation = {
-  readonly type: 'IDENTITY' | 'API_SESSION'
+  readonly type: 'IDENTITY' | 'API_SESSION' | 'JTI'
   /** Later ones are accepted. */
   readonly issuedBefore: Instant
   /** By then no such token is valid any more. */

@@ -1,0 +1,70 @@
+// The end of a session by its client: revocation (RFC 7009), and sign-out (OpenID Connect RP-Initiated Logout).
+import type { Context } from '../../storage/transactions/context.ts'
+import { CLIENT_IDS, type ClientId } from './clients.ts'
+import { endSession } from './end-session.ts'
+import { verifyGranted } from './granted-claims.ts'
+import { OAuthError } from './oauth-error.ts'
+import type { OpenIdParts } from './open-id-parts.ts'
+import { appendParameters } from './redirect-uris.ts'
+
+/** The application that is registered for this scheme. */
+const APP_SIGNED_OUT = 'openziti://auth/logout'
+
+/**
+ * Ends the session of an access token or a refresh token. Any other text has no effect, and is not an error.
+ * @throws OAuthError if the token is of another client
+ */
+export async function revokeToken(
+  parts: OpenIdParts,
+  context: Context,
+  { clientId, token }: { readonly clientId: ClientId; readonly token: string | undefined },
+): Promise<void> {
+  if (!token) throw new OAuthError('invalid_request', 'the token is missing')
+  const grantedToken = await verifyGranted(parts, token)
+  if (typeof grantedToken === 'string') return
+  if (grantedToken.grant.clientId !== clientId) throw new OAuthError('invalid_client', 'the token is of another client')
+  await endSession(parts, context, grantedToken.apiSessionId)
+}
+
+/** The parameters of a sign-out, all of them optional. */
+export interface SignOutParameters {
+  readonly idTokenHint: string | undefined
+  readonly clientId: string | undefined
+  readonly postLogoutRedirectUri: string | undefined
+  readonly state: string | undefined
+}
+
+/**
+ * Ends the session that a token of it names, and returns where its client goes on; undefined if it names no place. A token that has
+ * expired ends nothing: it may have been in a log for long.
+ * @throws OAuthError
+ */
+export async function signOut(
+  parts: OpenIdParts,
+  context: Context,
+  registeredUris: readonly string[],
+  { idTokenHint, clientId, postLogoutRedirectUri, state }: SignOutParameters,
+): Promise<string | undefined> {
+  const hint = idTokenHint ? await readHint(parts, idTokenHint) : undefined
+  if (hint?.clientId !== undefined && clientId && clientId !== hint.clientId)
+    throw new OAuthError('invalid_request', 'the id_token_hint is of another client')
+  const uri = hint || clientId ? postLogoutRedirectUri : undefined
+  if (uri && uri !== APP_SIGNED_OUT && !registeredUris.includes(uri))
+    throw new OAuthError('invalid_request', 'the post_logout_redirect_uri is not one of the client')
+  if (hint?.apiSessionId !== undefined) await endSession(parts, context, hint.apiSessionId)
+  return uri ? appendParameters(uri, { state }) : undefined
+}
+
+interface SignOutHint {
+  readonly apiSessionId?: string
+  readonly clientId?: string
+}
+
+/** Any token of the session may be the hint. @throws OAuthError if it is none of the controller's */
+async function readHint({ tokenKeys }: OpenIdParts, token: string): Promise<SignOutHint> {
+  const claims = await tokenKeys.judge(token, CLIENT_IDS)
+  if (claims === 'expired') return {}
+  if (claims === 'invalid') throw new OAuthError('invalid_request', 'the id_token_hint is invalid')
+  const { client_id: clientId, sid, z_asid: apiSessionId } = claims
+  return { apiSessionId: String(apiSessionId ?? sid), clientId: String(clientId) }
+}
