@@ -1,5 +1,6 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
 import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
+import type { OAuthError } from '../../src/authentication/openid-connect/oauth-error.ts'
 import type { Controller } from '../../src/controller.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
 import {
@@ -153,6 +154,8 @@ export interface Operation<B = unknown> {
   readonly canDryRun?: true
   /** It runs without a timeout, because its duration grows with the amount of data. */
   readonly hasNoTimeout?: boolean
+  /** The response to an error in place of JSON, for clients that prefer another form by their headers. */
+  errorPage?(error: ControllerError | OAuthError, headers: Call['headers']): Response | undefined
   run(call: Call<B>): Awaitable<Response>
 }
 

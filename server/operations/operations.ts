@@ -81,9 +81,8 @@ const overrides: Readonly<Record<string, OperationOverrides>> = {
 
 export const operations: readonly AnyOperation[] = [
   // The documents describe all operations, these included; they are loaded on the first request for one.
-  ...makeInformationalOperations(
-    async (api) => (await import('../openapi/openapi.ts')).renderOpenApiDocument(api, operations),
-    () => operations.some(({ listenerApi }) => listenerApi === 'oidc'),
+  ...makeInformationalOperations(async (api) =>
+    (await import('../openapi/openapi.ts')).renderOpenApiDocument(api, operations),
   ),
   ...healthOperations,
   ...authenticationOperations,

@@ -5,7 +5,7 @@ import type { AggregatedLog } from '../../src/foundation/aggregated-log.ts'
 import { ControllerError, errors, type FieldCause, type PublicCause, toPrintable } from '../../src/foundation/errors.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import { toDialectStatus } from '../api/dialects.ts'
-import { CONTENT_HEADERS, ENVELOPE_VERSIONS } from '../api/responses.ts'
+import { CONTENT_HEADERS, ENVELOPE_VERSIONS, type Response } from '../api/responses.ts'
 
 interface Logs {
   readonly log: Log
@@ -15,9 +15,11 @@ interface Logs {
 /** The error handler of the server. */
 export function handleError({ log, aggregatedLog }: Logs) {
   return (thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void => {
-    const form = request.state?.route.operation?.errorForm
+    const { errorForm: form, errorPage } = request.state?.route.operation ?? {}
     if (form === 'oauth' && thrown instanceof OAuthError) {
-      sendError(reply, thrown.status, renderOAuthError(thrown))
+      const page = errorPage?.(thrown, request.headers)
+      if (page) sendPage(reply, page)
+      else sendError(reply, thrown.status, renderOAuthError(thrown))
       return
     }
     const error = toControllerError(thrown)
@@ -25,8 +27,18 @@ export function handleError({ log, aggregatedLog }: Logs) {
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
     // A request that is refused before its hooks run has no state.
     const status = toDialectStatus(error, request.state?.dialect)
+    const page = errorPage?.(error, request.headers)
+    if (page) {
+      sendPage(reply, page)
+      return
+    }
     sendError(reply, status, form ? renderInForm(error, form) : renderErrorEnvelope(error, request.id))
   }
+}
+
+function sendPage(reply: FastifyReply, { status, contentType, body, headers = {} }: Response): void {
+  reply.code(status).headers(headers).header('content-type', contentType).serializer(String)
+  reply.send(body)
 }
 
 function sendError(reply: FastifyReply, status: number, body: object): void {

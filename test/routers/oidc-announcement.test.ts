@@ -1,7 +1,5 @@
 // Sign-in by OpenID Connect is announced to clients only if they do not lose routers by it.
 import { afterEach, describe, expect, it } from 'vitest'
-import { makeInformationalOperations } from '../../server/operations/both-apis/informational.ts'
-import { operations } from '../../server/operations/operations.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Overrides } from '../../src/settings/config.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -16,15 +14,8 @@ let world: TestController
 let manage: Management
 
 async function open(settings: Overrides = {}, directory?: string): Promise<void> {
-  const informational = makeInformationalOperations(
-    async () => Buffer.from('{}'),
-    () => true,
-  )
-  const replaced = new Set(informational.map(({ id }) => id))
-  const others = operations.filter(({ id }) => !replaced.has(id))
   world = await testController({
     settings: { listeners, ...settings },
-    operations: [...informational, ...others],
     ...(directory === undefined ? {} : { directory }),
   })
   manage = await managementOf(world)

@@ -98,7 +98,14 @@ export function requestOverTls(
     body,
     rootPem,
     ...options
-  }: { method?: string; headers?: Readonly<Record<string, string>>; body?: string; rootPem?: string } = {},
+  }: {
+    method?: string
+    headers?: Readonly<Record<string, string>>
+    body?: string
+    rootPem?: string
+    cert?: string
+    key?: string
+  } = {},
 ): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
   return new Promise((resolve, reject) => {
     const request = httpsRequest(

@@ -52,7 +52,7 @@ const versionShape = objectOf({
   apiVersions: anyObject,
 })
 
-const makeVersionOperation = (id: string, path: string, isOidcServed: () => boolean) =>
+const makeVersionOperation = (id: string, path: string) =>
   defineOperation({
     id,
     apis: BOTH,
@@ -64,7 +64,7 @@ const makeVersionOperation = (id: string, path: string, isOidcServed: () => bool
     access: INFORMATION,
     returns: { kind: 'data', schema: versionShape },
     run: ({ controller, isCarried }) =>
-      describeVersion(controller, controller.routers.oidc.isActive && isCarried('oidc') && isOidcServed()),
+      describeVersion(controller, controller.routers.oidc.isActive && isCarried('oidc')),
   })
 
 interface VersionResponses {
@@ -143,16 +143,10 @@ async function findBundleHolder(
   return authenticator?.identityId
 }
 
-/**
- * @param getDocument the OpenAPI document of an API, as JSON text
- * @param isOidcServed whether sign-in by OpenID Connect is among the operations
- */
-export const makeInformationalOperations = (
-  getDocument: (api: Api) => Promise<Buffer>,
-  isOidcServed: () => boolean,
-): readonly AnyOperation[] => [
-  makeVersionOperation('listVersion', '/version', isOidcServed),
-  makeVersionOperation('listRoot', '/', isOidcServed),
+/** @param getDocument the OpenAPI document of an API, as JSON text */
+export const makeInformationalOperations = (getDocument: (api: Api) => Promise<Buffer>): readonly AnyOperation[] => [
+  makeVersionOperation('listVersion', '/version'),
+  makeVersionOperation('listRoot', '/'),
   defineOperation({
     id: 'listEnumeratedCapabilities',
     apis: BOTH,

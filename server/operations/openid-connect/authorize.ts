@@ -10,6 +10,7 @@ import { findPendingFactors } from '../../../src/authentication/openid-connect/r
 import { sourceFromAddress } from '../../../src/storage/sources.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
+import { findOwnRequest } from './browsers.ts'
 import { COMMON, formBody, NO_STORE, requireIssuer, textQuery } from './forms.ts'
 
 const AUTHORIZE = {
@@ -67,7 +68,7 @@ function finish(call: Call<unknown>): Response {
   const { controller, query } = call
   requireIssuer(call)
   const { requests } = controller.openIdConnect
-  const request = requests.find(String(query.id ?? ''))
+  const request = findOwnRequest(call, String(query.id ?? ''))
   if (!request) throw new OAuthError('invalid_request', 'there is no such sign-in, or its time is over')
   const { redirectUri, state } = request
   if (findPendingFactors(controller, request) !== undefined) {

@@ -13,6 +13,7 @@ import { ControllerError, errors } from '../../../src/foundation/errors.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
+import { findOwnRequest } from './browsers.ts'
 import { COMMON, NO_STORE, requireIssuer, textQuery } from './forms.ts'
 import { type CodeBody, codeBody, type LoginBody, loginBody } from './login-bodies.ts'
 
@@ -28,9 +29,9 @@ const LOGIN = {
 /** @throws NOT_FOUND for another host, UNAUTHORIZED if there is no such request */
 export function requireRequest(call: Call<{ readonly id?: string } | undefined>): PendingAuthorization {
   requireIssuer(call)
-  const { body, controller, query } = call
+  const { body, query } = call
   const id = body?.id ?? query.authRequestID ?? query.id
-  const request = controller.openIdConnect.requests.find(String(id ?? ''))
+  const request = findOwnRequest(call, String(id ?? ''))
   if (!request) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in, or its time is over' })
   return request
 }

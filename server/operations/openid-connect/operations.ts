@@ -3,13 +3,15 @@ import type { AnyOperation } from '../../api/operation.ts'
 import { authorizeOperations } from './authorize.ts'
 import { discoveryOperations } from './discovery.ts'
 import { loginOperations } from './login.ts'
+import { pageOperations, withPages } from './pages.ts'
 import { tokenOperations } from './token.ts'
 import { tokenStateOperations } from './token-state.ts'
 
 export const openIdOperations: readonly AnyOperation[] = [
   ...discoveryOperations,
-  ...authorizeOperations,
-  ...loginOperations,
+  ...authorizeOperations.map(withPages),
+  ...loginOperations.map(withPages),
+  ...pageOperations,
   ...tokenOperations,
   ...tokenStateOperations,
 ]

@@ -38,6 +38,8 @@ export interface PendingAuthorization extends AuthorizationParameters {
   readonly source: string
   readonly expiresAt: Instant
   login: RequestLogin | undefined
+  /** The hash of the key of the browser that was shown a page of the request; no other client may go on with it. */
+  browser: string | undefined
   /** The code that was issued last: its hash. */
   code: { readonly hash: string; readonly expiresAt: Instant } | undefined
   /** A code of the request was exchanged for tokens. It stays, so that a second use of the code is noticed. */
@@ -77,6 +79,7 @@ export class AuthorizationRequests {
       id: newToken(),
       expiresAt,
       login: undefined,
+      browser: undefined,
       code: undefined,
       isRedeemed: false,
     }

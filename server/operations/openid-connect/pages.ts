@@ -1,0 +1,222 @@
+// Shows pages to browsers at the paths where programs take the steps of a sign-in.
+
+import { findMfa, isVisible } from '../../../src/authentication/mfa/mfa-records.ts'
+import type { PendingAuthorization } from '../../../src/authentication/openid-connect/authorization-requests.ts'
+import { OAuthError } from '../../../src/authentication/openid-connect/oauth-error.ts'
+import {
+  createSessionContext,
+  findPendingFactors,
+  findSession,
+  toOwner,
+} from '../../../src/authentication/openid-connect/request-sign-in.ts'
+import { identities } from '../../../src/definitions/resources/identities.ts'
+import { ControllerError } from '../../../src/foundation/errors.ts'
+import { get } from '../../../src/storage/entities/entities.ts'
+import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
+import type { Response } from '../../api/responses.ts'
+import { Html } from '../../pages/html.ts'
+import { type HtmlPage, respondWithPage, toFormTarget } from '../../pages/page.ts'
+import {
+  type Choices,
+  certificatePage,
+  endPage,
+  enrollPage,
+  passwordPage,
+  type SignerChoice,
+  type SignInView,
+  signerFactorPage,
+  totpPage,
+  verifyPage,
+} from '../../pages/sign-in-pages.ts'
+import { redirect } from './authorize.ts'
+import { claimRequest, isBrowser } from './browsers.ts'
+import { COMMON, textQuery } from './forms.ts'
+import { requireRequest } from './login.ts'
+
+type AnyCall = Call<{ readonly id?: string; readonly username?: string } | undefined>
+
+/** The page of whatever a sign-in still owes. */
+export const FACTOR_PATH = '/oidc/login/factor'
+
+/** Shows a page of a request, from now on to this browser alone. */
+function showPage(call: AnyCall, request: PendingAuthorization, page: HtmlPage): Response {
+  return respondWithPage({ ...page, headers: claimRequest(request, call.headers) })
+}
+
+function toView(request: PendingAuthorization, error?: string): SignInView {
+  const { host } = new URL(request.issuer)
+  return {
+    requestId: request.id,
+    host,
+    destination: describeDestination(request.redirectUri),
+    formTargets: [toFormTarget(request.redirectUri)],
+    error,
+  }
+}
+
+function describeDestination(redirectUri: string): string {
+  const { protocol, hostname, host } = new URL(redirectUri)
+  if (protocol !== 'https:' && protocol !== 'http:') return 'the app that you came from'
+  return ['127.0.0.1', 'localhost'].includes(hostname) ? 'the program on this computer that you came from' : host
+}
+
+function listChoices({ controller, peer }: AnyCall): Choices {
+  const certificate = peer.own && peer.readOwn()
+  const signers = [...controller.auth.signers.directory.all()].filter(
+    ({ enabled, externalAuthUrl, clientId }) => enabled && externalAuthUrl !== null && clientId !== null,
+  )
+  return {
+    certificateName: certificate && (readSubjectName(certificate.subject) ?? 'of this browser'),
+    signers: signers.map(({ id, name }) => ({ id, name })),
+  }
+}
+
+/** The common name in the subject of a certificate as Node.js writes it: a line for each attribute. */
+function readSubjectName(subject: string): string | undefined {
+  return /^CN=(.*)$/m.exec(subject)?.[1]
+}
+
+/** Shows the page of what a sign-in still owes; if that is nothing, the browser goes back to the client. */
+export async function showNextStep(call: AnyCall, request: PendingAuthorization, problem?: Problem): Promise<Response> {
+  const { controller, context } = call
+  const pending = findPendingFactors(controller, request)
+  const view = toView(request, problem?.text)
+  const show = (page: HtmlPage) => showPage(call, request, { ...page, ...(problem ? { status: problem.status } : {}) })
+  if (pending === undefined) return redirect(`${request.issuer}/authorize/callback?id=${request.id}`)
+  const session = findSession(controller, request)
+  if (pending === 'primary' || !session) return show(passwordPage(view, listChoices(call)))
+  if (pending.totp && session.owesTotp) return show(totpPage(view))
+  if (pending.signer !== undefined) return show(signerFactorPage(view, findSigner(call, pending.signer)))
+  const sessionContext = createSessionContext(controller, context, request, session)
+  const enrollment = await findMfa(sessionContext, session.identity.id)
+  if (!enrollment || enrollment.isVerified || !isVisible(enrollment, toOwner(session))) return show(enrollPage(view))
+  const { mfaSecrets } = controller.auth
+  const { name } = await get(sessionContext, identities, session.identity.id)
+  const provisioningUrl = mfaSecrets.getProvisioningUrl(enrollment, name)
+  const { drawQrCodeAsSvg } = await import('../../responses/qr-code.ts')
+  return show(
+    verifyPage(view, {
+      qrCode: new Html(await drawQrCodeAsSvg(provisioningUrl)),
+      secret: new URL(provisioningUrl).searchParams.get('secret') ?? '',
+      recoveryCodes: mfaSecrets.decryptRecoveryCodes(enrollment),
+    }),
+  )
+}
+
+/** A signer at whose issuer people sign in; undefined if it does not say where. */
+function findSigner(call: AnyCall, id: string): SignerChoice | undefined {
+  return listChoices(call).signers.find((signer) => signer.id === id)
+}
+
+/** The reason why a step failed, for a person. */
+interface Problem {
+  readonly text: string
+  readonly status: number
+}
+
+const TEXTS: Readonly<Record<string, string>> = {
+  COULD_NOT_VALIDATE: 'Something is missing, or too long. Fill in every field.',
+  SERVER_TOO_MANY_REQUESTS: 'There were too many attempts. Wait a minute, then try again.',
+  'INVALID TOTP CODE': 'The code is not right, or was used before. Enter the next one.',
+  MFA_INVALID_TOKEN: 'The code is not right, or was used before. Enter the next one.',
+  MFA_EXISTS: 'A second factor is set up already. Enter its code.',
+  NOT_FOUND: 'There is no setup to complete. Begin it again.',
+}
+
+/** @param refusal the text for a credential that is not accepted @throws errors that no person can do anything about */
+function explain(error: unknown, refusal: string): Problem {
+  if (!(error instanceof ControllerError) || error.status >= 500 || error.code === 'UNAUTHORIZED') throw error
+  return { text: error.code === 'INVALID_AUTH' ? refusal : (TEXTS[error.code] ?? error.message), status: error.status }
+}
+
+type PageShower = (call: AnyCall, request: PendingAuthorization, problem?: Problem) => Response | Promise<Response>
+
+const showPassword: PageShower = (call, request, problem) =>
+  showPage(
+    call,
+    request,
+    withStatus(passwordPage(toView(request, problem?.text), listChoices(call), call.body?.username), problem),
+  )
+
+const showCertificate: PageShower = (call, request, problem) =>
+  showPage(call, request, withStatus(certificatePage(toView(request, problem?.text), listChoices(call)), problem))
+
+const withStatus = (page: HtmlPage, problem: Problem | undefined): HtmlPage =>
+  problem ? { ...page, status: problem.status } : page
+
+/** The pages of each operation, by its id: to begin with, or after a step that failed with this refusal. */
+const PAGES: Readonly<Record<string, { readonly show: PageShower; readonly refusal: string }>> = {
+  ...forMethod('Username', showPassword, 'The username or the password is not right, or you may not sign in this way.'),
+  ...forMethod('Cert', showCertificate, 'The certificate is not accepted, or you may not sign in this way.'),
+  ...forMethod('ExtJwt', showPassword, 'You cannot sign in this way with a browser.'),
+  loginByTotp: { show: showNextStep, refusal: '' },
+  startTotpEnrollment: { show: showNextStep, refusal: '' },
+  verifyTotpEnrollment: { show: showNextStep, refusal: '' },
+}
+
+function forMethod(name: string, show: PageShower, refusal: string) {
+  return { [`show${name}Login`]: { show, refusal }, [`loginBy${name}`]: { show, refusal } }
+}
+
+/** The operation with pages for browsers; programs are sent what it returns. */
+export function withPages(operation: AnyOperation): AnyOperation {
+  const page = PAGES[operation.id]
+  if (!page) return { ...operation, errorPage }
+  return {
+    ...operation,
+    errorPage,
+    async run(call) {
+      if (!isBrowser(call.headers)) return operation.run(call)
+      if (operation.method === 'GET') return page.show(call, requireRequest(call))
+      // Read first, because the step may end it.
+      const request = requireRequest(call)
+      try {
+        const response = await operation.run(call)
+        return response.status === 302 ? response : redirect(`${FACTOR_PATH}?id=${encodeURIComponent(request.id)}`)
+      } catch (error) {
+        return page.show(call, request, explain(error, page.refusal))
+      }
+    },
+  }
+}
+
+/** The page for an error that has no other: the sign-in cannot go on. */
+function errorPage(error: ControllerError | OAuthError, headers: Call['headers']): Response | undefined {
+  if (!isBrowser(headers)) return undefined
+  const { title, sentences } = describeEnd(error)
+  return respondWithPage(endPage(title, sentences, error.status))
+}
+
+function describeEnd(error: ControllerError | OAuthError): { title: string; sentences: readonly string[] } {
+  const again = 'Go back to the program or the page that you came from, and begin again.'
+  if (error instanceof OAuthError) {
+    const reason = `The program that sent you here asks for something that this controller refuses: ${error.message}.`
+    return { title: 'The sign-in cannot begin', sentences: [reason, 'Tell the people who run the program.'] }
+  }
+  if (error.code === 'UNAUTHORIZED') {
+    const reason =
+      'Its time is over, it was completed, or it was begun in another browser. A sign-in takes at most ten minutes.'
+    return { title: 'This sign-in is over', sentences: [reason, again] }
+  }
+  if (error.status === 429 || error.status === 503)
+    return { title: 'Too many requests', sentences: ['The controller is busy. Wait a minute, then try again.'] }
+  if (error.status === 404) return { title: 'Nothing is here', sentences: [error.message] }
+  return { title: 'The sign-in failed', sentences: [TEXTS[error.code] ?? error.message, again] }
+}
+
+export const pageOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...COMMON,
+    id: 'showNextFactor',
+    atRoot: [FACTOR_PATH],
+    method: 'GET',
+    summary: 'The page of the second factor that a sign-in still owes.',
+    access: { public: 'it is how a caller becomes known' },
+    query: textQuery(['id']),
+    returns: { kind: 'raw', contentType: 'text/html' },
+    hasOneForm: true,
+    errorForm: 'bare',
+    errorPage,
+    run: (call) => showNextStep(call, requireRequest(call)),
+  }),
+]
