@@ -57,7 +57,8 @@ function withRenewal(transport: Transport, { current, renew }: SessionHeaders): 
     const response = await sendWith((await current?.()) ?? {})
     if (response.status !== 401) return response
     const reply = await collectReply(response)
-    if (!isSessionUnknown(transport.target, reply)) return { ...reply, body: streamText(reply.text) }
+    if (!hasSessionEnded(transport.target, reply, current !== undefined))
+      return { ...reply, body: streamText(reply.text) }
     renewed = renew()
     return sendWith(await renewed)
   }
@@ -68,8 +69,10 @@ async function* streamText(text: string): AsyncIterable<Buffer> {
   yield Buffer.from(text)
 }
 
-function isSessionUnknown(target: string, reply: Reply): boolean {
-  return new RequestError(target, reply).causeCode === 'SESSION_UNKNOWN'
+/** @param isBearer whether the request named its session by an access token; one that is not accepted counts as none */
+function hasSessionEnded(target: string, reply: Reply, isBearer: boolean): boolean {
+  const { causeCode } = new RequestError(target, reply)
+  return causeCode === 'SESSION_UNKNOWN' || (isBearer && causeCode === 'SESSION_MISSING')
 }
 
 /** A transport whose requests are of a session of its own, which ends when it closes, if the environment names an identity file. */
