@@ -239,6 +239,7 @@ async function assemble(
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
+  const openIdConnect = createOpenIdConnect({ clock, config, tokenKeys })
   const sessionTokens = new SessionTokens({
     ...{ apiSessions, clock, entities, keys: tokenKeys },
     issuer: `https://${getAdvertisedAddress(config)}`,
@@ -252,13 +253,22 @@ async function assemble(
   })
   const model = new RouterModel({ clock, log, store, changes: modelLog, connected, publicKeys })
   const fabric = createFabric({
-    ...{ access, apiSessions, clock, connected, db: store.db, entities, log, policies },
+    ...{
+      access,
+      accessTokens: openIdConnect.accessTokens,
+      apiSessions,
+      clock,
+      connected,
+      db: store.db,
+      entities,
+      log,
+      policies,
+    },
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), sessionTokens, startedAt, traffic },
     createSystemContext: () => contexts.create({ kind: 'system' }),
   })
   const oidc = new OidcAnnouncement(config['oidc.announce'])
   const registeredUris = new RegisteredUris(() => membership.ownId)
-  const openIdConnect = createOpenIdConnect({ clock, config, tokenKeys })
   const rights = [
     ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
     ...[tokenKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],

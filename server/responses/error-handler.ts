@@ -26,7 +26,8 @@ export function handleError({ log, aggregatedLog }: Logs) {
     logError({ log, aggregatedLog }, error, thrown, request)
     if (error.retryAfterSeconds !== undefined) reply.header('retry-after', String(error.retryAfterSeconds))
     // A request that is refused before its hooks run has no state.
-    const status = toDialectStatus(error, request.state?.dialect)
+    // Only clients with the status of the other dialect use the paths of OpenID Connect.
+    const status = toDialectStatus(error, form ? 'openziti' : request.state?.dialect)
     const page = errorPage?.(error, request.headers)
     if (page) {
       sendPage(reply, page)

@@ -82,6 +82,7 @@ const CATALOGUE = {
   INVALID_AUTH: [401, 'Signing in failed.'],
   MFA_INVALID_TOKEN: [401, 'The code of the second factor is missing or wrong, or was used before.'],
   INVALID_TOTP_CODE: [400, 'The code of the second factor is wrong, or was used before.', 'INVALID TOTP CODE'],
+  INVALID_BACKING_TOKEN_TYPE: [400, 'Only sessions by OpenID Connect have such tokens.'],
   MFA_EXISTS: [409, 'The identity has an MFA enrollment already.'],
   MFA_NOT_ENROLLED: [409, 'The identity has no verified MFA enrollment.'],
   USERNAME_TAKEN: [409, 'Another identity signs in by this username.', 'COULD_NOT_VALIDATE'],

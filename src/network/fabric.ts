@@ -1,4 +1,5 @@
 // Composes the parts that decide how traffic flows.
+
 import type { Kysely } from 'kysely'
 import type { Access } from '../access/access.ts'
 import type { SessionTokens } from '../access/sessions/session-tokens.ts'
@@ -20,6 +21,7 @@ import { Rerouting } from './circuits/rerouting.ts'
 import { RouteResults } from './circuits/route-results.ts'
 import { SmartRerouting } from './circuits/smart-rerouting.ts'
 import { Unroutes } from './circuits/unroutes.ts'
+import type { RightParts } from './client-requests/session-right.ts'
 import { IdentityTraces } from './identity-traces.ts'
 import { Links } from './links/links.ts'
 import type { PathFinder } from './links/path.ts'
@@ -66,6 +68,7 @@ export interface FabricParts {
   readonly db: Kysely<Database>
   readonly startedAt: Instant
   readonly policies: AuthPolicies
+  readonly accessTokens: RightParts['accessTokens']
   readonly sessionTokens: SessionTokens
   readonly traffic: LiveTraffic
   /** The context of changes that follow from what routers report. */
@@ -74,14 +77,26 @@ export interface FabricParts {
 
 /** Composes the fabric, which follows the routers from now on. */
 export function createFabric(parts: FabricParts): Fabric {
-  const { access, aggregatedLog, apiSessions, clock, connected, db, entities, log, policies, sessionTokens, traffic } =
-    parts
+  const {
+    access,
+    accessTokens,
+    aggregatedLog,
+    apiSessions,
+    clock,
+    connected,
+    db,
+    entities,
+    log,
+    policies,
+    sessionTokens,
+    traffic,
+  } = parts
   const terminators = new TerminatorDirectory()
   const network = new Paths()
   const linkSettings = new StoredLinkSettings(entities)
   const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
-  const right = { access, apiSessions, policies, sessionTokens }
+  const right = { access, accessTokens, apiSessions, policies, sessionTokens }
   const { costs, circuits: table } = traffic
   const unroutes = new Unroutes(connected)
   const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs, unroutes }

@@ -9,9 +9,11 @@ import {
   replaceRecoveryCodes,
   unlockRecoveryCodes,
 } from '../../../src/authentication/mfa/own-mfa.ts'
+import { issueTotpToken } from '../../../src/authentication/openid-connect/totp-token.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { mfaEnrollments } from '../../../src/definitions/resources/mfa-enrollments.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
+import { requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { get } from '../../../src/storage/entities/entities.ts'
 import { JSON_FORMS } from '../../api/dialects.ts'
 import { type AnyOperation, type BodyReader, type Call, defineOperation, readFieldsBody } from '../../api/operation.ts'
@@ -86,6 +88,21 @@ export const mfaOperations: readonly AnyOperation[] = [
       await passMfa(call.controller, call.context, getOwner(call), call.body.code)
       return emptyResponse()
     },
+  }),
+  defineOperation<CodeBody>({
+    ...COMMON,
+    id: 'createTotpToken',
+    topic: 'current-api-session',
+    method: 'POST',
+    path: '/current-api-session/totp-token',
+    summary: 'Issues a token that shows routers that the session has just passed its second factor.',
+    isOwn: true,
+    access: { permission: 'current-api-session.update', grantedTo: 'authenticated' },
+    body: codeBody,
+    returns: { kind: 'data', schema: requiredObject({ token: text, issuedAt: text }) },
+    errorStatuses: [400, 409],
+    run: async (call) =>
+      dataResponse(await issueTotpToken(call.controller, call.context, getOwner(call), call.body.code)),
   }),
   defineOperation({
     ...COMMON,

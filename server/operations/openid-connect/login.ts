@@ -17,7 +17,7 @@ import { findOwnRequest } from './browsers.ts'
 import { COMMON, NO_STORE, requireIssuer, textQuery } from './forms.ts'
 import { type CodeBody, codeBody, type LoginBody, loginBody } from './login-bodies.ts'
 
-const LOGIN = {
+export const LOGIN = {
   ...COMMON,
   access: { public: 'it is how a caller becomes known' },
   query: textQuery(['authRequestID', 'id']),

@@ -6,12 +6,14 @@ import { loginOperations } from './login.ts'
 import { pageOperations, withPages } from './pages.ts'
 import { tokenOperations } from './token.ts'
 import { tokenStateOperations } from './token-state.ts'
+import { totpEnrollmentOperations } from './totp-enrollment.ts'
 
 export const openIdOperations: readonly AnyOperation[] = [
   ...discoveryOperations,
   ...authorizeOperations.map(withPages),
   ...loginOperations.map(withPages),
   ...pageOperations,
+  ...totpEnrollmentOperations,
   ...tokenOperations,
   ...tokenStateOperations,
 ]

@@ -68,7 +68,7 @@ interface VerifiedToken {
 }
 
 interface SessionTokensParts {
-  readonly apiSessions: Pick<ApiSessions, 'deriveToken'>
+  readonly apiSessions: Pick<ApiSessions, 'deriveToken' | 'get'>
   readonly clock: Clock
   /** The URL of the controller, by which tokens name their issuer. */
   readonly issuer: string
@@ -143,7 +143,7 @@ export class SessionTokens implements DerivedRows {
   }
 
   async #sign({ id, apiSessionId, identityId, serviceId, type }: SessionClaims, signedAt: Instant): Promise<string> {
-    const { issuer, keys } = this.#parts
+    const { apiSessions, issuer, keys } = this.#parts
     const iat = Math.floor(signedAt / 1000)
     const token = await keys.sign({
       iss: issuer,
@@ -156,7 +156,8 @@ export class SessionTokens implements DerivedRows {
       z_iid: identityId,
       z_t: 's',
       z_st: type,
-      z_leg: true,
+      // Routers look for the API session among those that they were told about, or in the token of its client.
+      z_leg: (apiSessions.get(apiSessionId)?.clientId ?? null) === null,
     })
     this.#signed.set(id, { token, signedAt })
     return token

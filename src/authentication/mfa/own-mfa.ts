@@ -5,22 +5,27 @@ import type { Context, WriteContext } from '../../storage/transactions/context.t
 import { endBootstrapTokens } from '../administrators/bootstrap-tokens.ts'
 import { type CodeUse, changeWithCode } from './code-use.ts'
 import { findMfa, type MfaParts, removeEnrollment, requireMfa } from './mfa-records.ts'
-import type { MfaEnrollment, MfaOwner } from './mfa-secrets.ts'
+import type { AcceptedCodes, MfaEnrollment, MfaOwner } from './mfa-secrets.ts'
 import { generateRecoveryCodes } from './recovery-codes.ts'
 
 /**
  * Passes the second factor of a session, by a code of the app or a recovery code.
  * @throws MFA_NOT_ENROLLED if there is no verified enrollment, MFA_INVALID_TOKEN, SERVER_TOO_MANY_REQUESTS
  */
-export async function passMfa(parts: MfaParts, context: Context, owner: MfaOwner, code: string): Promise<void> {
+export async function passMfa(
+  parts: MfaParts,
+  context: Context,
+  owner: MfaOwner,
+  code: string,
+  accepted: AcceptedCodes = 'totp-or-recovery',
+): Promise<void> {
   const requireEnrollment = async (tx: WriteContext) => {
     const enrollment = await findMfa(tx, owner.identityId)
     if (!enrollment?.isVerified)
       throw errors.MFA_NOT_ENROLLED({ message: 'the identity has no verified MFA enrollment' })
     return enrollment
   }
-  const attempt = { owner, code, accepted: 'totp-or-recovery', requireEnrollment } as const
-  await changeWithCode(parts, context, attempt, async (tx, enrollment, use) => {
+  await changeWithCode(parts, context, { owner, code, accepted, requireEnrollment }, async (tx, enrollment, use) => {
     await storeUse(parts, tx, enrollment, use)
     await completeSession(parts, tx, owner)
   })

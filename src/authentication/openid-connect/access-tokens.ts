@@ -8,6 +8,7 @@ import type { Commit } from '../../storage/transactions/changes.ts'
 import type { Cache } from '../../storage/transactions/projection.ts'
 import type { TokenKeys } from '../tokens/token-keys.ts'
 import { CLIENT_IDS } from './clients.ts'
+import type { RevokedTokens } from './revoked-tokens.ts'
 
 /** A verified access token, as far as requests depend on it. */
 export interface AccessToken {
@@ -36,13 +37,15 @@ export class VerifiedAccessTokens implements Cache {
   readonly name = 'verified access tokens'
   readonly #clock: Clock
   readonly #keys: TokenKeys
+  readonly #revoked: RevokedTokens
   /** By digest, in the order in which they were verified. */
   readonly #verified = new Map<string, CachedToken>()
   /** API session → the digests of its tokens. */
   readonly #digests = new Map<string, readonly string[]>()
 
-  constructor(clock: Clock, keys: TokenKeys) {
+  constructor(clock: Clock, keys: TokenKeys, revoked: RevokedTokens) {
     this.#clock = clock
+    this.#revoked = revoked
     this.#keys = keys
   }
 
@@ -59,6 +62,12 @@ export class VerifiedAccessTokens implements Cache {
     if (this.#clock.now() < cached.expiresAt) return { ...cached, token }
     this.#verified.delete(digest)
     return undefined
+  }
+
+  /** Returns a token that is valid now, also if it was not verified before. */
+  async findValid(token: string): Promise<AccessToken | undefined> {
+    const accessToken = this.findVerified(token) ?? (await this.verify(token))
+    return typeof accessToken === 'string' || this.#revoked.has(accessToken.jti) ? undefined : accessToken
   }
 
   async verify(token: string): Promise<AccessToken | TokenFault> {

@@ -28,10 +28,11 @@ export interface OpenIdParts extends SignInParts, MfaParts {
 }
 
 export function createOpenIdConnect({ clock, config, tokenKeys }: Pick<OpenIdParts, 'clock' | 'config' | 'tokenKeys'>) {
+  const revokedTokens = new RevokedTokens()
   return {
     issuers: new Issuers(config),
     requests: new AuthorizationRequests(clock),
-    accessTokens: new VerifiedAccessTokens(clock, tokenKeys),
-    revokedTokens: new RevokedTokens(),
+    accessTokens: new VerifiedAccessTokens(clock, tokenKeys, revokedTokens),
+    revokedTokens,
   } satisfies OpenIdConnect
 }

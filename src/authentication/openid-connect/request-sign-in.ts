@@ -1,5 +1,6 @@
 // The sign-in of an authorization request: by the steps of every sign-in, with an API session that owes what is still pending.
 
+import { errors } from '../../foundation/errors.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { callerFromApiSession } from '../api-sessions/callers.ts'
 import type { ClientInfo } from '../api-sessions/create-api-session.ts'
@@ -54,7 +55,7 @@ export async function passTotp(
   code: string,
 ): Promise<void> {
   const session = findSession(parts, request)
-  if (!session) return
+  if (!session) throw errors.UNAUTHORIZED({ message: 'the sign-in has to begin with a credential' })
   await passMfa(parts, createSessionContext(parts, context, request, session), toOwner(session), code)
 }
 

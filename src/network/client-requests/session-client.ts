@@ -18,6 +18,12 @@ export interface SessionClient {
   readonly fingerprints: readonly string[]
 }
 
+/** A client whose token of the API session was verified, if it is a signed one. */
+export interface ConnectedClient extends SessionClient {
+  /** The API session that the token names. */
+  readonly signedApiSessionId?: string | undefined
+}
+
 /** How long the id of an instance may be by which clients address a terminator. */
 export const MAX_INSTANCE_ID_LENGTH = 4_096
 
@@ -38,13 +44,15 @@ const MAX_FINGERPRINTS = 100
 export async function requireOwnApiSession(
   db: Kysely<Database>,
   apiSessions: Pick<ApiSessions, 'deriveToken'>,
-  { apiSessionToken, fingerprints }: SessionClient,
+  { apiSessionToken, fingerprints, signedApiSessionId }: ConnectedClient,
   owner: SessionOwnerIds,
 ): Promise<void> {
   const isOwn =
     apiSessionToken === ''
       ? await hasOwnCertificate(db, fingerprints, owner)
-      : isEqualInConstantTime(apiSessions.deriveToken(owner.apiSessionId), apiSessionToken)
+      : signedApiSessionId === undefined
+        ? isEqualInConstantTime(apiSessions.deriveToken(owner.apiSessionId), apiSessionToken)
+        : signedApiSessionId === owner.apiSessionId
   if (!isOwn) throw new RequestRefusedError('unknown-api-session', 'the session belongs to another API session')
 }
 

@@ -1,9 +1,10 @@
 // Decides a router's request for a client: by the session whose token it carries, and what that session may do now.
 import type { Kysely } from 'kysely'
 import type { Access } from '../../access/access.ts'
-import type { SessionReference, SessionTokens } from '../../access/sessions/session-tokens.ts'
+import { isSignedToken, type SessionReference, type SessionTokens } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import type { AuthPolicies } from '../../authentication/auth-policies.ts'
+import type { VerifiedAccessTokens } from '../../authentication/openid-connect/access-tokens.ts'
 import { findOutstandingFactors } from '../../authentication/sign-in/second-factors.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
@@ -11,7 +12,7 @@ import type { RoleBearer } from '../../policy/role-selector.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import { RequestRefusedError } from './request-refused.ts'
-import { requireOwnApiSession, type SessionClient } from './session-client.ts'
+import { type ConnectedClient, requireOwnApiSession, type SessionClient } from './session-client.ts'
 
 /** A session that may do what it is used for. */
 export interface SessionRight {
@@ -23,7 +24,7 @@ export interface SessionRight {
 }
 
 /** A client with the session that its token refers to. */
-export interface IdentifiedClient extends SessionClient {
+export interface IdentifiedClient extends ConnectedClient {
   readonly reference: SessionReference
 }
 
@@ -34,6 +35,7 @@ export interface SessionUse extends IdentifiedClient {
 
 /** The parts that decide on a request. */
 export interface RightParts {
+  readonly accessTokens: Pick<VerifiedAccessTokens, 'findValid'>
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
   readonly policies: Pick<AuthPolicies, 'get'>
@@ -71,12 +73,15 @@ const findSessionById = prepareQuery<[id: string], SessionRow>((db, id) =>
  * @throws RequestRefusedError for a signed token that is not valid
  */
 export async function identifyClient(
-  { sessionTokens }: Pick<RightParts, 'sessionTokens'>,
+  { accessTokens, sessionTokens }: Pick<RightParts, 'accessTokens' | 'sessionTokens'>,
   client: SessionClient,
 ): Promise<IdentifiedClient> {
   const reference = await sessionTokens.findReference(client.token)
   if (!reference) throw new RequestRefusedError('unknown-session', 'the token of the session is not valid')
-  return { ...client, reference }
+  if (!isSignedToken(client.apiSessionToken)) return { ...client, reference }
+  const accessToken = await accessTokens.findValid(client.apiSessionToken)
+  if (!accessToken) throw new RequestRefusedError('unknown-api-session', 'the token of the API session is not valid')
+  return { ...client, reference, signedApiSessionId: accessToken.apiSessionId }
 }
 
 /** Returns the session that a client refers to. A signed token has to say of it what it is. */

@@ -105,7 +105,8 @@ export class SessionSync implements SideEffect {
     const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = this.#pending
     if (resource === apiSessions.plural) {
       if (operation === 'create') addedIds.add(id)
-      if (operation === 'delete' && !addedIds.delete(id)) removedIds.push(id)
+      // Routers were not told about sessions by OpenID Connect, and learn of their end by a revocation.
+      if (operation === 'delete' && !addedIds.delete(id) && !before?.clientId) removedIds.push(id)
     } else if (resource === sessionCertificates.plural) {
       const record = after ?? before
       if (record) changedIds.add(record.apiSessionId)
@@ -209,7 +210,7 @@ export class SessionSync implements SideEffect {
 
   /** Has a router close the connections of API sessions that last: their clients may come back at once. */
   reconnectClients(router: ConnectedRouter, apiSessionIds: readonly string[]): void {
-    const lastingIds = apiSessionIds.filter((id) => this.#apiSessions.get(id))
+    const lastingIds = apiSessionIds.filter((id) => this.#apiSessions.get(id)?.clientId === null)
     for (const ids of split(lastingIds, TOKENS_PER_MESSAGE)) {
       const sessions = ids.map((id) => ({ id, token: this.#apiSessions.deriveToken(id) }))
       router.connection.announce({ kind: 'api-sessions-removed', sessions })
