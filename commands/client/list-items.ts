@@ -37,12 +37,19 @@ export async function* readListItems(
       at = head[0].length
     }
     for (; at < text.length && place === 'inside'; at++) {
-      const code = text.charCodeAt(at)
       if (isInString) {
-        if (code === BACKSLASH) at++
-        else if (code === QUOTE) isInString = false
+        const quote = text.indexOf('"', at)
+        const backslashes = countBackslashesBefore(text, quote === -1 ? text.length : quote, at)
+        if (quote === -1) {
+          // The next chunk shows how many backslashes there are.
+          at = text.length - backslashes
+          break
+        }
+        isInString = backslashes % 2 === 1
+        at = quote
         continue
       }
+      const code = text.charCodeAt(at)
       if (code === QUOTE) isInString = true
       else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
       else if (depth > 0 && (code === CLOSE_BRACE || code === CLOSE_BRACKET)) depth--
@@ -62,6 +69,13 @@ export async function* readListItems(
   if (place !== 'behind') throw new SyntaxError('the list is incomplete')
   const { meta = {} } = JSON.parse(`{"data":[]${text}`) as { meta?: PageMeta }
   onMeta(meta)
+}
+
+/** The number of backslashes that stand right before `end`, at `from` or later. */
+function countBackslashesBefore(text: string, end: number, from: number): number {
+  let start = end
+  while (start > from && text.charCodeAt(start - 1) === BACKSLASH) start--
+  return end - start
 }
 
 const QUOTE = 0x22

@@ -6,6 +6,8 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { copyOfTemplate } from './controller.ts'
 
+const PART_LENGTH = 64 * 1024
+
 export interface ListServer {
   readonly url: string
   readonly rootPem: string
@@ -44,11 +46,15 @@ export async function listServer(
 }
 
 async function* envelope(items: AsyncIterable<object> | Iterable<object>, meta: object): AsyncIterable<string> {
-  yield '{"data":['
+  let text = '{"data":['
   let separator = ''
   for await (const item of items) {
-    yield separator + JSON.stringify(item)
+    text += separator + JSON.stringify(item)
     separator = ','
+    // Items that are there at once go out in large parts, as a controller sends them.
+    if (text.length < PART_LENGTH && !(Symbol.asyncIterator in items)) continue
+    yield text
+    text = ''
   }
-  yield `],"meta":${JSON.stringify(meta)}}`
+  yield `${text}],"meta":${JSON.stringify(meta)}}`
 }
