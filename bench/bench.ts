@@ -1,4 +1,4 @@
-// What all measurements of a run share: the loaded networks, the generators, the bare server. Each is made when it is first
+// The means that all measurements of a run share: the loaded networks, the generators, the bare server. Each is made when it is first
 // needed, so that a run of one measurement does not wait for the others'.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -22,9 +22,9 @@ const MAX_WITH_ROUTERS = 1_000
 export interface BenchOptions {
   readonly model: ModelName
   readonly seconds: number
-  /** Where profiles go; nothing is profiled without it. */
+  /** The directory for profiles; nothing is profiled without it. */
   readonly profile: string | undefined
-  /** Where loaded networks are kept for later runs; each run loads its own without it. */
+  /** The directory that keeps loaded networks for later runs; each run loads its own without it. */
   readonly networks: string | undefined
 }
 

@@ -1,6 +1,6 @@
-// What the product promises about its speed. Every number that is judged stands here, and nowhere else.
+// The promises of the product about its speed. Every number that is judged stands here, and nowhere else.
 
-/** What a request may cost; undefined is not judged. */
+/** The most that a request may cost; undefined is not judged. */
 export interface Budget {
   /**
    * At most so many microseconds of the server's CPU. Each is a multiple of what OpenZiti's controller serves per second on
@@ -44,7 +44,7 @@ export const budgets = {
 export const bounds = {
   /** A policy that joins all identities with all services. */
   joinEverythingMilliseconds: 50,
-  /** What a request costs among the most identities, compared with what it costs among the fewest. */
+  /** The cost of a request among the most identities, divided by its cost among the fewest. */
   growth: 1.2,
   /** After loading a model of up to `fewIdentities`. */
   residentMegabytes: 250,
@@ -58,7 +58,7 @@ export const bounds = {
   dialMicroseconds: 2_000,
   /** The first path from a router over 500 routers and 2,000 links. */
   pathMicroseconds: 200,
-  /** How much more memory the last third of a soak takes than the first: of the heap, and of the process. */
+  /** The growth of memory from the first third of a soak to the last: of the heap, and of the process. */
   heapGrowthPercent: 3,
   residentGrowthPercent: 5,
 } as const

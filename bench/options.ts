@@ -1,4 +1,4 @@
-// What `npm run bench` can be told.
+// The options of `npm run bench`.
 import { existsSync, readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type ModelName, modelNames, models } from './model/sizes.ts'
@@ -6,7 +6,7 @@ import type { Report } from './report/results.ts'
 
 export interface Options {
   readonly model: ModelName
-  /** How long each workload is measured. */
+  /** The time for which each workload is measured. */
   readonly seconds: number
   readonly repeat: number
   /** Parts of the names of what is measured; everything where there are none. */
@@ -14,11 +14,11 @@ export interface Options {
   readonly json: string | undefined
   readonly compare: Report | undefined
   readonly profile: string | undefined
-  /** Where networks are kept that were loaded once. */
+  /** The directory that keeps networks that were loaded once. */
   readonly networks: string | undefined
   /** Whether a bound that is exceeded is a failure. */
   readonly isCheck: boolean
-  /** How long the load lasts that is measured in place of everything else. */
+  /** The duration of a load that is measured in place of everything else. */
   readonly soakMinutes: number | undefined
   readonly isList: boolean
 }

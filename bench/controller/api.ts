@@ -57,7 +57,7 @@ export class Api {
     return { 'net-session': this.#token }
   }
 
-  /** What a response holds. @throws RefusedRequestError */
+  /** Returns the data of a response. @throws RefusedRequestError */
   async data(parts: RequestParts, credential?: Credential): Promise<unknown> {
     const text = await this.#text(parts, credential)
     return (JSON.parse(text) as { data?: unknown }).data
@@ -91,7 +91,7 @@ export class Api {
     return records
   }
 
-  /** Which of the operations it does not have, asking its own document. */
+  /** Returns those of the operations that its own document does not list. */
   async missing(needs: readonly Need[]): Promise<Need[]> {
     const offers = await Promise.all(needs.map((need) => this.#offers(need)))
     return needs.filter((_, at) => !offers[at])

@@ -201,7 +201,7 @@ export class ControllerProcess {
   }
 }
 
-// What is measured is what the work costs, not when it is refused: all of it comes from one address, more than one should
+// The bench measures what work costs, not when it is refused: all of it comes from one address, more than one should
 // have to do at once.
 const LIMITS = {
   CONTROLLER_LIMITS_DELAY: '60s',

@@ -1,4 +1,4 @@
-// What nothing can go below: a bare node:https server that responds to every request with so many bytes, and checks a
+// The floor that nothing can go below: a bare node:https server that responds to every request with so many bytes, and checks a
 // password first where it is told to. It has the controller's certificate and TLS settings, so that handshakes compare.
 import { constants } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type PasswordContext, PasswordHasher } from '../../src/authentication/credentials/password-hasher.ts'
 
-/** How the server responds to the next requests. */
+/** The responses of the server to the next requests. */
 export interface FloorResponse {
   readonly bodyBytes: number
   readonly checksPassword: boolean

@@ -1,4 +1,4 @@
-// What the system says of a process, read from outside (proc(5)): the process that is measured carries no measuring code.
+// The figures of the system about a process, read from outside (proc(5)): the process that is measured carries no measuring code.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 // The unit of the times in /proc, 1/100 s on every Linux, whatever the kernel's own tick is.
@@ -33,7 +33,7 @@ export function ownMicroseconds(): number {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * MICROSECONDS_A_TICK
 }
 
-/** What all cores together have spent on anything but waiting, microseconds. */
+/** The time that all cores together have spent on anything but waiting, microseconds. */
 export function machineMicroseconds(): number {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n')
   // user, nice, system, idle, iowait, irq, softirq, steal; what comes after is part of the first two.

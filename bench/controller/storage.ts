@@ -1,4 +1,4 @@
-// What data directories are stored on: the price of a commit depends on it.
+// The storage of data directories, on which the price of a commit depends.
 import { statfsSync } from 'node:fs'
 
 // statfs(2)

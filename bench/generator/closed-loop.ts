@@ -79,7 +79,7 @@ export class ClosedLoopLoad implements Load {
     })
   }
 
-  /** What to send next and with which credential; undefined when the run is over. */
+  /** Returns the next request and its credential; undefined when the run is over. */
   #nextRequest(): Next | undefined {
     if (performance.now() >= this.#deadline) return undefined
     if (this.#next >= this.#source.size) {

@@ -22,7 +22,7 @@ export interface ConnectionOptions {
   readonly keepsBodies?: boolean
 }
 
-/** What happens to a connection. After `onFailure` nothing else comes. */
+/** Receives the events of a connection. After `onFailure` nothing else comes. */
 export interface ConnectionEvents {
   onOpen(): void
   onResponse(response: HttpResponse): void

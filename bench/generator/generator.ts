@@ -4,7 +4,7 @@ import type { Credential, Target } from './connection.ts'
 import type { ClosedLoop, Crowd, FromWorker, Outcome, Plan, ToWorker } from './plan.ts'
 import { packRequests } from './requests.ts'
 
-/** What is sent, and how. */
+/** The requests of a run, and how they are sent. */
 export interface Traffic {
   readonly requests: readonly Buffer[]
   /** Each request can be completed once only. */

@@ -1,4 +1,4 @@
-// What a generator is told to do, and what it tells of it: the messages between the main thread and the worker.
+// The messages between the main thread and the worker of a generator: its orders, and its reports.
 import type { Credential, Target } from './connection.ts'
 import type { PackedRequests } from './requests.ts'
 
@@ -11,9 +11,9 @@ export interface ClosedLoop {
   readonly credentials: readonly Credential[]
   /** Each request can be sent once only; the run ends when none is left. */
   readonly isOnce: boolean
-  /** How long each connection rests between a response and the next request. */
+  /** The rest of each connection between a response and the next request. */
   readonly pauseMilliseconds: number
-  /** How long the same is done before anything counts. */
+  /** The same is done for so long before anything counts. */
   readonly warmUpMilliseconds: number
 }
 
@@ -25,7 +25,7 @@ export interface Crowd {
 
 export interface CrowdMember {
   readonly credential?: Credential
-  /** Which of the requests it sends, in this order. */
+  /** The indexes of the requests that it sends, in this order. */
   readonly requests: readonly number[]
 }
 
@@ -36,7 +36,7 @@ export interface Plan {
   readonly load: ClosedLoop | Crowd
 }
 
-/** What came of a run. */
+/** The outcome of a run. */
 export interface Outcome {
   /** Responses that were no refusals. */
   readonly completed: number
@@ -45,7 +45,7 @@ export interface Outcome {
   readonly latencies: Float64Array
   /** Of all responses together. */
   readonly bodyBytes: number
-  /** What went wrong, with how often. */
+  /** The failures, each with its number. */
   readonly failures: readonly { readonly what: string; readonly times: number }[]
 }
 

@@ -28,9 +28,9 @@ export function requestBytes({ method, path, headers = {}, body }: RequestParts)
 /** Many requests in one piece, so that they reach a worker thread without copies of each. */
 export interface PackedRequests {
   readonly bytes: Uint8Array
-  /** Where each request ends. */
+  /** The end of each request. */
   readonly ends: Uint32Array
-  /** Where in each request the counter stands; 0 for nowhere. */
+  /** The position of the counter in each request; 0 if it has none. */
   readonly counters: Uint32Array
 }
 

@@ -5,7 +5,7 @@ const LINE_FEED = 0x0a
 // Bodies of refusals are kept to be shown; no more of them than says what was wrong.
 const FIRST_FAILURE = 400
 
-/** What is known of a response once it is whole. */
+/** A whole response. */
 export interface HttpResponse {
   readonly status: number
   readonly bodyBytes: number

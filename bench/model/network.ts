@@ -17,7 +17,7 @@ import {
 } from './records.ts'
 import type { Model } from './sizes.ts'
 
-/** What loading says of itself: so many records of a kind out of all of them. */
+/** Receives the progress of loading: so many records of a kind out of all of them. */
 export type LoadProgress = (what: string, done: number, total: number) => void
 
 /** Identities that measurements read and change; more would only take memory of the generator. */
@@ -40,7 +40,7 @@ interface Named {
   readonly name: string
 }
 
-/** How the loading of the identities went. */
+/** The result of loading. */
 export interface Loading {
   /** Parts of the model that the controller has no operation for yet. */
   readonly missing: readonly Need[]
@@ -133,7 +133,7 @@ export class Network {
     })
   }
 
-  /** What `find` makes in this network, once for all measurements that need it. */
+  /** Returns the result of `find` in this network, which is called once for all measurements that need it. */
   once<T>(what: string, find: () => Promise<T>): Promise<T> {
     const cached = this.#cache.get(what) as Promise<T> | undefined
     const result = cached ?? find()

@@ -1,4 +1,4 @@
-// How large the networks are that are measured.
+// The sizes of the networks that are measured.
 
 export const modelNames = ['tiny', 'small', 'medium', 'large'] as const
 export type ModelName = (typeof modelNames)[number]
@@ -11,17 +11,17 @@ export interface Model {
   readonly edgeRouters: number
   /** Identities besides these that are enrolled, and keep their certificates. */
   readonly clients: number
-  /** How many enroll at the same moment. */
+  /** The number of identities that enroll at the same moment. */
   readonly enrollingAtOnce: number
   /** Simulated routers that are connected at once. */
   readonly connectedRouters: number
-  /** That one of these routers is sent. */
+  /** One of these routers is sent so many. */
   readonly apiSessions: number
   /** Numbers of identities that are compared side by side, everything else being equal. */
   readonly growth: readonly [number, number]
-  /** How often each of the two is measured. */
+  /** Each of the two is measured so often. */
   readonly growthTurns: number
-  /** How often a start is measured. */
+  /** A start is measured so often. */
   readonly starts: number
 }
 

@@ -1,4 +1,4 @@
-// What a person at a terminal sees while nothing is printed; silent everywhere else.
+// The line that a person at a terminal sees while nothing is printed; silent everywhere else.
 
 const BAR_CHARACTERS = 30
 const CLEAR_LINE = '\r\x1b[K'

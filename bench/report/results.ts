@@ -1,4 +1,4 @@
-// What measurements bring.
+// The results of measurements.
 
 export const sections = ['requests', 'start', 'writes', 'together', 'growth', 'routers', 'soak'] as const
 export type Section = (typeof sections)[number]
@@ -19,12 +19,12 @@ export interface RequestFigures extends Named {
   /** Of the server, for each request. */
   readonly cpuMicroseconds: number
   readonly atMostMicroseconds: number | null
-  /** How much more that is than a bare server takes for the same number of bytes, measured in turn with it. */
+  /** The CPU time, divided by that which a bare server takes for the same number of bytes, measured in turn with it. */
   readonly timesFloor: number | null
   readonly atMostTimesFloor: number | null
   /** Of the load generator, for each request. */
   readonly generatorMicroseconds: number | null
-  /** How much of one core the load generator took. */
+  /** The part of one core that the load generator took. */
   readonly generatorCores: number | null
   readonly openZitiPerSecond: number | null
 }
@@ -95,13 +95,13 @@ export interface Report {
     readonly cores: number
     readonly memoryMegabytes: number
     readonly node: string
-    /** Where the data directories are: tmpfs, or disk. */
+    /** The storage of the data directories: tmpfs, or disk. */
     readonly storage: string
   }
   readonly model: string
   readonly seconds: number
   readonly repeat: number
-  /** How many cores were busy with anything else meanwhile. */
+  /** The number of cores that other processes kept busy meanwhile. */
   readonly othersCores: number
   readonly results: readonly Result[]
 }

@@ -33,7 +33,7 @@ export class SimulatedRouter {
   #onHello: () => void = () => {}
   #onSynchronized: (parts: number) => void = () => {}
   #parts = 0
-  /** How many announcements of new sessions it received. */
+  /** The number of announcements of new sessions that it received. */
   announcements = 0
 
   private constructor(socket: TLSSocket) {

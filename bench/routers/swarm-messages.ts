@@ -1,4 +1,4 @@
-// What the bench and the process of the simulated routers tell each other.
+// The messages between the bench and the process of the simulated routers.
 import type { Credential, Target } from '../generator/connection.ts'
 
 /** A router that has enrolled. */
@@ -39,7 +39,7 @@ export interface Dialed {
   readonly latencies: readonly number[]
 }
 
-/** What a command results in; the announcements of sessions are those that all routers have received together. */
+/** The result of a command; the announcements of sessions are those that all routers have received together. */
 export type SwarmResult =
   | { readonly kind: 'connected' }
   | ({ readonly kind: 'synchronized' } & Synchronized)

@@ -1,4 +1,4 @@
-// What requests cost in a small and in a large network, side by side: two controllers that differ in their number of
+// The cost of requests in a small and in a large network, side by side: two controllers that differ in their number of
 // identities alone, measured in turn, so that whatever else the machine does hits both.
 import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'

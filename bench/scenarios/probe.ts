@@ -11,7 +11,7 @@ const POLLING = { inFlight: 2, pauseMilliseconds: 2, warmUpMilliseconds: 100 } a
 
 export interface Probed<T> {
   readonly result: T
-  /** What the polls took with nothing else going on, and meanwhile. */
+  /** The latencies of the polls with nothing else going on, and meanwhile. */
   readonly alone: Outcome
   readonly meanwhile: Outcome
 }

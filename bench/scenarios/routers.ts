@@ -22,7 +22,7 @@ const BYTES_A_KILOBYTE = 1_000
 
 const count = (number: number) => number.toLocaleString('en')
 
-/** What is measured with routers connected, in one go, because each part builds on the one before. */
+/** The measurements with connected routers are one, because each part builds on the one before. */
 export function routerMeasurements(model: Model): readonly Measurement[] {
   const { connectedRouters, apiSessions } = model
   return [

@@ -71,7 +71,7 @@ export function soakMeasurement(minutes: number): Measurement {
   }
 }
 
-/** What clients and administrators send, in a proportion that many networks have. */
+/** Requests of clients and administrators, in a proportion that many networks have. */
 async function mixedRequests(network: Network): Promise<Buffer[]> {
   const { api } = network
   const clients = (await enrolledClients(network)).slice(0, -SIGNING_IN)

@@ -1,4 +1,4 @@
-// What a controller with a network in it keeps in memory, and how long it takes to start.
+// The memory of a controller with a network in it, and the time that it takes to start.
 import type { Bench, Loaded } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import type { Measurement } from '../measurement.ts'

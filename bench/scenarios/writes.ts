@@ -1,4 +1,4 @@
-// What of a write is its commit: time and CPU, on a disk and in memory.
+// The share of the commit in a write: time and CPU, on a disk and in memory.
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Bench, Loaded } from '../bench.ts'
 import { storageOf } from '../controller/storage.ts'

@@ -1,4 +1,4 @@
-// What administrators and their scripts ask of the management API.
+// The requests of administrators and their scripts to the management API.
 import { budgets } from '../budgets.ts'
 import type { Traffic } from '../generator/generator.ts'
 import { COUNTER } from '../generator/requests.ts'

@@ -1,4 +1,4 @@
-// What every client of the network asks, most of it every few seconds.
+// The requests of every client of the network, most of them every few seconds.
 
 import { budgets } from '../budgets.ts'
 import { CLIENT, forEach } from '../controller/api.ts'
@@ -90,7 +90,7 @@ async function dialling(network: Network) {
       headers: session,
       body: { serviceId: service?.id, type: 'Dial' },
     }
-    // What is measured is the repeat: making a session costs a commit.
+    // The repeat is measured, because making a session costs a commit.
     await network.api.data(dial)
     return requestBytes(dial)
   })

@@ -21,12 +21,12 @@ interface Measured {
   readonly cpuMicroseconds: number
 }
 
-/** What a run took. */
+/** The cost of a run. */
 export interface Cost {
   readonly outcome: Outcome
   /** Of the server, for each response. */
   readonly cpuMicroseconds: number
-  /** How much of a core the generator took. */
+  /** The part of a core that the generator took. */
   readonly generatorCores: number
   readonly span: Span
 }
@@ -37,7 +37,7 @@ export interface Span {
   readonly to: number
 }
 
-/** What a measurement of a workload brings, and when the controller was measured. */
+/** The figures of a workload, and the time in which the controller was measured. */
 export interface MeasuredWorkload {
   readonly figures: RequestFigures
   readonly span: Span
@@ -72,7 +72,7 @@ export async function measureWorkload(bench: Bench, network: Network, workload: 
   return { figures, span: { from: costs[0]?.span.from ?? 0, to: costs.at(-1)?.span.to ?? 0 } }
 }
 
-/** What the requests of a workload cost the controller. */
+/** Returns what the requests of a workload cost the controller. */
 export async function costOf(
   { generator }: Bench,
   { controller }: Network,

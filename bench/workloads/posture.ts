@@ -1,4 +1,4 @@
-// What clients send and list if posture checks guard their services. It comes last, because it guards the services of all.
+// The requests of clients if posture checks guard their services. It comes last, because it guards the services of all.
 import { CLIENT } from '../controller/api.ts'
 import type { Traffic } from '../generator/generator.ts'
 import type { RequestParts } from '../generator/requests.ts'

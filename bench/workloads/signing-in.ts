@@ -1,4 +1,4 @@
-// How callers become known: they enroll once, and sign in.
+// The requests by which callers identify themselves: they enroll once, and sign in.
 import { budgets } from '../budgets.ts'
 import { CLIENT } from '../controller/api.ts'
 import { ADMINISTRATOR } from '../controller/controller-process.ts'

@@ -13,7 +13,7 @@ export interface Workload {
   readonly inFlight: number
   /** It must cost the same in a network of any size. */
   readonly isFlat?: boolean
-  /** What to send. @param milliseconds for how long, where each request can be sent once only */
+  /** The requests to send. @param milliseconds for how long, if each request can be sent once only */
   traffic(network: Network, milliseconds: number): Promise<Traffic>
 }
 
