@@ -12,7 +12,13 @@ export async function loadOptions(): Promise<Interfaces.LoadOptions & object> {
   // The built files are run, whatever NODE_ENV says.
   settings.enableAutoTranspile = false
   program ??= loadProgram()
-  return { root, plugins: new Map([['program', await program]]), devPlugins: false, userPlugins: false }
+  return { root, plugins: new Map([['program', copyProgram(await program)]]), devPlugins: false, userPlugins: false }
+}
+
+/** A copy for one command line, because the help of oclif changes the ids of the commands that it shows. */
+function copyProgram(plugin: Plugin): Plugin {
+  const commands = plugin.commands.map((command) => ({ ...command }))
+  return Object.assign(Object.create(plugin) as Plugin, { commands })
 }
 
 /** Reads package.json, the topics that the build lists, and the manifest. */
