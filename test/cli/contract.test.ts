@@ -231,7 +231,7 @@ describe('the exit code of a failure', () => {
     const ended = cleanEnvironment()
     writeProfiles(ended, { old: { url, rootPem, token: '00000000-0000-4000-8000-000000000000' } })
 
-    const { code, stderr } = await controller(['identity', 'list'], ended)
+    const { code, stderr } = await commandLine(['identity', 'list'], ended)
 
     expect(code).toBe(4)
     expect(stderr).toContain('Try: controller login --profile old')
@@ -241,14 +241,14 @@ describe('the exit code of a failure', () => {
     const signedOut = cleanEnvironment()
     writeProfiles(signedOut, { quiet: { url: 'https://127.0.0.1:9', rootPem } })
 
-    const { code, stderr } = await controller(['identity', 'list'], signedOut)
+    const { code, stderr } = await commandLine(['identity', 'list'], signedOut)
 
     expect(code).toBe(4)
     expect(stderr).toMatch(/the profile quiet is not signed in/)
   })
 
   it('is 7 if the identity lacks the right', async () => {
-    const { code, stderr } = await controller(['identity', 'list'], await signedIn(false))
+    const { code, stderr } = await commandLine(['identity', 'list'], await signedIn(false))
 
     expect(code).toBe(7)
     expect(stderr).toMatch(/identity.read/)
@@ -259,7 +259,7 @@ describe('the exit code of a failure', () => {
     const elsewhere = cleanEnvironment()
     writeProfiles(elsewhere, { gone: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
 
-    const { code, stderr } = await controller(['identity', 'list'], elsewhere)
+    const { code, stderr } = await commandLine(['identity', 'list'], elsewhere)
 
     expect(code).toBe(8)
     expect(stderr).toMatch(/https:\/\/127\.0\.0\.1:9 cannot be reached: connection refused/)
@@ -273,7 +273,7 @@ describe('the exit code of a failure', () => {
     const elsewhere = cleanEnvironment()
     writeProfiles(elsewhere, { plain: { url: `https://127.0.0.1:${port}`, rootPem, token: 'x' } })
 
-    const { code, stderr } = await controller(['identity', 'list'], elsewhere)
+    const { code, stderr } = await commandLine(['identity', 'list'], elsewhere)
     plain.close()
 
     expect(code).toBe(1)
@@ -294,7 +294,7 @@ describe('the exit code of a failure', () => {
     const deceived = cleanEnvironment()
     writeProfiles(deceived, { other: { url, rootPem: forged.toString('pem'), token: 'x' } })
 
-    const { code, stderr } = await controller(['identity', 'list', '-o', 'json'], deceived)
+    const { code, stderr } = await commandLine(['identity', 'list', '-o', 'json'], deceived)
 
     expect(code).toBe(1)
     expect(JSON.parse(stderr)).toMatchObject({
@@ -481,7 +481,7 @@ describe('profiles', () => {
   it('are created by a sign-in, used, signed out and deleted', async () => {
     const own = cleanEnvironment()
     const mine = (...args: string[]) => commandLine(args, own)
-    const { fingerprint } = JSON.parse((await controller(['profile', 'list', '-o', 'json'], env)).stdout).items[0]
+    const { fingerprint } = JSON.parse((await commandLine(['profile', 'list', '-o', 'json'], env)).stdout).items[0]
     const login = ['login', url, '--username', ADMIN.username, '--password-file', passwordFile]
 
     const unknown = await mine(...login)
@@ -553,8 +553,8 @@ describe('profiles', () => {
     const { token } = await world.signIn({ isAdmin: true })
     writeProfiles(several, { gone: { url: 'https://127.0.0.1:9', rootPem, token }, here: { url, rootPem, token } })
 
-    const byVariable = await controller(['version', '-o', 'json'], { ...several, CONTROLLER_PROFILE: 'here' })
-    const byFlag = await controller(['-o', 'json', '--profile', 'here', 'version'], several)
+    const byVariable = await commandLine(['version', '-o', 'json'], { ...several, CONTROLLER_PROFILE: 'here' })
+    const byFlag = await commandLine(['-o', 'json', '--profile', 'here', 'version'], several)
 
     expect([byVariable.code, byFlag.code]).toEqual([0, 0])
     expect(byFlag.stdout).toBe(byVariable.stdout)
@@ -565,7 +565,7 @@ describe('profiles', () => {
     writeProfiles(broken, {})
     writeFileSync(join(broken.XDG_CONFIG_HOME ?? '', 'controller/profiles.json'), '{')
 
-    const { code, stderr } = await controller(['identity', 'list'], broken)
+    const { code, stderr } = await commandLine(['identity', 'list'], broken)
 
     expect(code).toBe(1)
     expect(stderr).toMatch(/profiles\.json cannot be read/)

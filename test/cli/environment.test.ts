@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { makeAuthority } from '../world/authorities.ts'
-import { cleanEnvironment, controller } from '../world/binary.ts'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
 import { CLIENT } from '../world/controller.ts'
 import { type EnrolledFile, enrolledFile, type ReachableController, reachableController } from '../world/enrollments.ts'
 import { PASSWORD, type Person } from '../world/people.ts'
@@ -39,7 +40,7 @@ type Variables = Readonly<Record<string, string>>
 
 /** Runs a command on a machine without profiles, or on the one of an environment. */
 async function run(variables: Variables, words: readonly string[], env = cleanEnvironment()) {
-  return controller(words, { ...env, ...variables })
+  return commandLine(words, { ...env, ...variables })
 }
 
 async function whoami(variables: Variables, words: readonly string[] = [], env = cleanEnvironment()) {
@@ -205,7 +206,7 @@ describe('with profiles', () => {
   beforeAll(async () => {
     owner = await network.people.person()
     const login = ['--username', owner.username, '--password-file', passwordFile, '--yes', '--profile', 'mine']
-    expect((await controller(['login', network.url, ...login], env)).stderr).toContain('SHA-256')
+    expect((await commandLine(['login', network.url, ...login], env)).stderr).toContain('SHA-256')
   })
 
   it('the variables come before the current profile, and after the flags', async () => {
@@ -224,15 +225,15 @@ describe('with profiles', () => {
 
   it('a list of them shows which are signed in, which sessions have ended, and which profiles are signed out', async () => {
     const listed = async () => {
-      const { stdout, stderr } = await controller(['profile', 'list', '-o', 'json'], env)
+      const { stdout, stderr } = await commandLine(['profile', 'list', '-o', 'json'], env)
       expect(stderr).toBe('')
       const { items } = JSON.parse(stdout) as { items: { name: string; session: string }[] }
       return Object.fromEntries(items.map(({ name, session }) => [name, session]))
     }
-    await controller(['login', '--identity', device.file], env)
+    await commandLine(['login', '--identity', device.file], env)
     expect(await listed()).toEqual({ laptop: 'signed in', mine: 'signed in' })
 
-    await controller(['logout', '--profile', 'laptop'], env)
+    await commandLine(['logout', '--profile', 'laptop'], env)
     const filter = encodeURIComponent(`identity = "${owner.id}"`)
     const sessions = (await network.people.manage('GET', `/api-sessions?filter=${filter}`)) as unknown as {
       id: string
@@ -240,6 +241,6 @@ describe('with profiles', () => {
     for (const { id } of sessions) await network.people.manage('DELETE', `/api-sessions/${id}`)
 
     expect(await listed()).toEqual({ laptop: 'signed out', mine: 'ended' })
-    expect((await controller(['profile', 'list'], env)).stdout).toMatch(/NAME\s+CURRENT\s+URL\s+USERNAME\s+SESSION/)
+    expect((await commandLine(['profile', 'list'], env)).stdout).toMatch(/NAME\s+CURRENT\s+URL\s+USERNAME\s+SESSION/)
   })
 })

@@ -1,9 +1,10 @@
-// The first commands of a new user, with the real binary on an empty directory.
+// The first commands of a new user on an empty directory, with the real binary except where a row of a table is one more command.
 import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { cleanEnvironment, controller, freePort, type Served, serve } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
@@ -20,6 +21,8 @@ beforeAll(async () => {
 afterAll(() => served?.stop())
 
 const cli = (...args: string[]) => controller(args, env)
+/** The same without a process of its own. */
+const inProcess = (...args: string[]) => commandLine(args, env)
 
 /** The bootstrap token that a start printed, on a line of its own. */
 const findToken = ({ announced }: Served) => /^ {2}([\w-]{100,})$/m.exec(announced)?.[1] ?? ''
@@ -156,7 +159,7 @@ describe('the commands that follow', () => {
     ['name', (text: string) => expect(text.split('\n')).toContain('laptop')],
     ['table', (text: string) => expect(text).toMatch(/^NAME +TYPE/)],
   ])('print lists as %s, and nothing else on stdout', async (format, check) => {
-    const { stdout, stderr, code } = await cli('identity', 'list', '-o', format)
+    const { stdout, stderr, code } = await inProcess('identity', 'list', '-o', format)
 
     expect(code).toBe(0)
     expect(stderr).toBe('')
@@ -181,7 +184,7 @@ describe('the commands that follow', () => {
     ['an unknown profile', ['service', 'list', '--profile', 'unknown'], 4],
     ['a record in use', ['auth-policy', 'delete', 'Default', '--yes'], 6],
   ])('end for %s with its exit code, and say why on stderr', async (_what, args, code) => {
-    const ended = await cli(...args)
+    const ended = await inProcess(...args)
 
     expect(ended.code).toBe(code)
     expect(ended.stdout).toBe('')

@@ -133,11 +133,11 @@ describe('a controller that cannot be reached', () => {
     writeProfiles(home, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
     await served.stop()
 
-    const here = await controller(['identity', 'list', '--profile', 'test', '--filter', 'name = "a b"'], home)
+    const here = await commandLine(['identity', 'list', '--profile', 'test', '--filter', 'name = "a b"'], home)
     const elsewhere = cleanEnvironment()
     writeProfiles(elsewhere, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
-    const byVariable = await controller(['identity', 'list'], { ...elsewhere, CONTROLLER_DATA_DIR: own })
-    const nowhere = await controller(['identity', 'list'], elsewhere)
+    const byVariable = await commandLine(['identity', 'list'], { ...elsewhere, CONTROLLER_DATA_DIR: own })
+    const nowhere = await commandLine(['identity', 'list'], elsewhere)
 
     expect([here.code, byVariable.code, nowhere.code]).toEqual([8, 8, 8])
     expect(here.stderr).toContain(`Try: controller identity list --filter 'name = "a b"' --offline --data-dir ${own}\n`)
@@ -148,7 +148,7 @@ describe('a controller that cannot be reached', () => {
   it.each(['whoami', 'access', 'mfa status', 'current-identity get'])(
     'does not suggest --offline for %s, because a data directory has no current identity',
     async (command) => {
-      const { code, stderr } = await controller([...command.split(' '), '--profile', 'test'], home)
+      const { code, stderr } = await commandLine([...command.split(' '), '--profile', 'test'], home)
 
       expect(code).toBe(8)
       expect(stderr).toContain('Try: start it with controller serve')
@@ -156,7 +156,7 @@ describe('a controller that cannot be reached', () => {
   )
 
   it('has its directory found by the profile, as the commands on a database find it', async () => {
-    const { code, stdout } = await controller(['identity', 'list', '--offline', '-o', 'name'], home)
+    const { code, stdout } = await commandLine(['identity', 'list', '--offline', '-o', 'name'], home)
 
     expect(code).toBe(0)
     expect(stdout).toMatch(/^Default Admin$/m)

@@ -22,6 +22,7 @@ import { startController } from '../../server/start.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment, freePort, serve } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'
 import { lacks } from '../world/machine.ts'
 
@@ -36,21 +37,21 @@ const pathsOf = (directory: string) =>
 
 interface CommandOptions {
   readonly uid?: number
-  readonly umask?: string
   readonly isInContainer?: boolean
 }
 
-/** Runs a command to its end, as another account if one is given. */
-function command(args: readonly string[], options: CommandOptions = {}) {
-  const { uid, umask = '022', isInContainer = false } = options
+/** Runs a command to its end: in this process, or in one of its own as another account. */
+async function command(args: readonly string[], options: CommandOptions = {}) {
+  const { uid, isInContainer = false } = options
+  if (uid === undefined) return commandLine(args, cleanEnvironment())
   const home = mkdtempSync(join(tmpdir(), 'directory-home-'))
-  if (uid !== undefined) chownSync(home, uid, uid)
-  const shell = `umask ${umask}; exec "$@"`
-  const { status, stdout, stderr } = spawnSync('sh', ['-c', shell, 'sh', process.execPath, BINARY, ...args], {
+  chownSync(home, uid, uid)
+  const { status, stdout, stderr } = spawnSync(process.execPath, [BINARY, ...args], {
     env: { ...cleanEnvironment(home), ...(isInContainer ? { SHELL: undefined, HOME: undefined } : {}) },
     encoding: 'utf8',
     timeout: 25_000,
-    ...(uid === undefined ? {} : { uid, gid: uid }),
+    uid,
+    gid: uid,
   })
   return { code: status, stdout, stderr }
 }
@@ -73,11 +74,11 @@ afterEach(() => rmSync(join(directory, '..'), { recursive: true, force: true }))
 const list = () => ['identity', 'list', '-o', 'name', '--offline', '--data-dir', directory]
 
 describe('a data directory that other accounts could read', () => {
-  it('is closed to them when it is opened, with every file in it', () => {
+  it('is closed to them when it is opened, with every file in it', async () => {
     chmodSync(directory, 0o755)
     for (const path of pathsOf(directory)) chmodSync(path, lstatSync(path).isDirectory() ? 0o755 : 0o644)
 
-    const { code } = command(list())
+    const { code } = await command(list())
 
     expect(code).toBe(0)
     expect([directory, ...pathsOf(directory)].filter((path) => (modeOf(path) & 0o077) !== 0)).toEqual([])
@@ -99,25 +100,25 @@ describe('a data directory that other accounts could read', () => {
     rmSync(existing, { recursive: true })
   })
 
-  it('is not repaired through a link that leads out of it', () => {
+  it('is not repaired through a link that leads out of it', async () => {
     const elsewhere = join(directory, '..', 'elsewhere')
     writeFileSync(elsewhere, '')
     chmodSync(elsewhere, 0o644)
     rmSync(join(directory, 'token.key'))
     symlinkSync(elsewhere, join(directory, 'token.key'))
 
-    const { code, stderr } = command(list())
+    const { code, stderr } = await command(list())
 
     expect([code, stderr]).toEqual([7, expect.stringMatching(/other accounts have rights.*\nTry: chmod go=/)])
     expect(modeOf(elsewhere)).toBe(0o644)
   })
 
-  it('is not taken over if it holds files of others: it would be closed to them', () => {
+  it('is not taken over if it holds files of others: it would be closed to them', async () => {
     const shared = mkdtempSync(join(tmpdir(), 'shared-'))
     chmodSync(shared, 0o755)
     writeFileSync(join(shared, 'theirs'), '')
 
-    const { code, stderr } = command(['serve', '--data-dir', shared, '--listen', '127.0.0.1:0'])
+    const { code, stderr } = await command(['serve', '--data-dir', shared, '--listen', '127.0.0.1:0'])
 
     expect([code, stderr]).toEqual([6, expect.stringMatching(/holds other files/)])
     expect(modeOf(shared)).toBe(0o755)
@@ -139,15 +140,15 @@ describe.skipIf(lacks('root, who can act as another account', isRoot))(
       ['a rotation of certificates', () => ['pki', 'rotate', 'root', '--yes', '--offline', '--data-dir', directory]],
       ['a check', () => ['db', 'check', '--data-dir', directory]],
       ['a migration on trial', () => ['db', 'migrate', '--dry-run', '--data-dir', directory]],
-    ])('has nothing of root in it after %s by root', (_what, args) => {
+    ])('has nothing of root in it after %s by root', async (_what, args) => {
       rmSync(join(directory, 'lock.db'))
       rmSync(join(directory, 'token.key'))
 
-      const { code, stderr } = command(args())
+      const { code, stderr } = await command(args())
 
       expect([code, stderr]).toEqual([0, expect.any(String)])
       expect(pathsOf(directory).filter((path) => lstatSync(path).uid !== SERVICE)).toEqual([])
-      expect(command(list(), { uid: SERVICE }).code).toBe(0)
+      expect((await command(list(), { uid: SERVICE })).code).toBe(0)
     })
 
     it('has nothing of root in it while root works on it', async () => {
@@ -163,28 +164,28 @@ describe.skipIf(lacks('root, who can act as another account', isRoot))(
 
       expect(files).toContain(`${getDataPaths(directory).database}-wal`)
       expect(foreign).toEqual([])
-      expect(command(list(), { uid: SERVICE }).code).toBe(0)
+      expect((await command(list(), { uid: SERVICE })).code).toBe(0)
     })
 
-    it('belongs to it from the first file on if root made the controller in it', () => {
+    it('belongs to it from the first file on if root made the controller in it', async () => {
       const empty = join(directory, '..', 'empty')
       mkdirSync(empty)
       chownSync(empty, SERVICE, SERVICE)
 
-      const { code } = command(['init', '--data-dir', empty])
+      const { code } = await command(['init', '--data-dir', empty])
 
       expect(code).toBe(0)
       expect(pathsOf(empty).filter((path) => lstatSync(path).uid !== SERVICE)).toEqual([])
       expect(existsSync(join(empty, 'config.yaml'))).toBe(true)
     })
 
-    it('does not lend root to a link: what the account may not write, root does not write for it', () => {
+    it('does not lend root to a link: what the account may not write, root does not write for it', async () => {
       const victim = join(directory, '..', 'victim')
       writeFileSync(victim, '')
       rmSync(join(directory, 'lock.db'))
       symlinkSync(victim, join(directory, 'lock.db'))
 
-      const { code } = command(list())
+      const { code } = await command(list())
 
       expect(code).toBe(7)
       expect(lstatSync(victim).size).toBe(0)
@@ -192,29 +193,29 @@ describe.skipIf(lacks('root, who can act as another account', isRoot))(
 
     it.each(['controller.db', 'token.key', 'pki/root.key', 'lock.db'])(
       'is refused with the remedy if %s belongs to another account',
-      (name) => {
+      async (name) => {
         chownSync(join(directory, name), 0, 0)
 
-        const { code, stderr } = command(list(), { uid: SERVICE })
+        const { code, stderr } = await command(list(), { uid: SERVICE })
 
         expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to the account 0.*\nTry: .*chown/)])
       },
     )
 
-    it('takes settings that only root can change', () => {
+    it('takes settings that only root can change', async () => {
       const { config } = getDataPaths(directory)
       chownSync(config, 0, 0)
       chmodSync(config, 0o644)
 
-      expect(command(list(), { uid: SERVICE }).code).toBe(0)
+      expect((await command(list(), { uid: SERVICE })).code).toBe(0)
 
       chmodSync(config, 0o666)
-      expect(command(list(), { uid: SERVICE }).code).toBe(7)
+      expect((await command(list(), { uid: SERVICE })).code).toBe(7)
     })
 
-    it('is refused to an account that cannot enter it, in words', () => {
+    it('is refused to an account that cannot enter it, in words', async () => {
       // As in a container, whose account has no entry in the list of users.
-      const { code, stderr } = command(list(), { uid: SERVICE - 1, isInContainer: true })
+      const { code, stderr } = await command(list(), { uid: SERVICE - 1, isInContainer: true })
 
       expect([code, stderr]).toEqual([7, expect.stringMatching(/belongs to another account.*\nTry: /)])
     })
@@ -247,13 +248,13 @@ describe('the lock of a data directory', () => {
         mkdirSync(join(directory, 'lock.db'), { mode: 0o700 })
       },
     ],
-  ])('is a refusal where its file %s', (what, prepare) => {
+  ])('is a refusal where its file %s', async (what, prepare) => {
     const uid = isRoot ? SERVICE : undefined
     if (uid !== undefined) for (const path of [directory, ...pathsOf(directory)]) chownSync(path, uid, uid)
     prepare()
     if (uid !== undefined) chownSync(join(directory, 'lock.db'), uid, uid)
 
-    const { code, stderr } = command(list(), uid === undefined ? {} : { uid })
+    const { code, stderr } = await command(list(), uid === undefined ? {} : { uid })
 
     expect([what, code, stderr]).toEqual([what, 7, expect.stringMatching(/lock of .* cannot be taken.*\nTry: /)])
   })
@@ -266,23 +267,23 @@ describe('a data directory with keys and no database', () => {
     ['db check', () => ['db', 'check', '--data-dir', directory]],
   ]
 
-  it.each(attempts)('is refused by %s with the remedy, and gets no empty one', (_what, args) => {
+  it.each(attempts)('is refused by %s with the remedy, and gets no empty one', async (_what, args) => {
     const { database } = getDataPaths(directory)
     renameSync(database, `${directory}/../kept.db`)
 
-    const { code, stderr } = command(args())
+    const { code, stderr } = await command(args())
 
     expect([code, stderr]).toEqual([5, expect.stringMatching(/controller\.db is missing\nTry: restore the database/)])
     expect(existsSync(database)).toBe(false)
   })
 
-  it('is refused in the same way if the database is empty, or the settings are gone too', () => {
+  it('is refused in the same way if the database is empty, or the settings are gone too', async () => {
     const { database, config } = getDataPaths(directory)
     truncateSync(database)
-    const emptied = command(['serve', '--data-dir', directory, '--listen', '127.0.0.1:0'])
+    const emptied = await command(['serve', '--data-dir', directory, '--listen', '127.0.0.1:0'])
     rmSync(database)
     rmSync(config)
-    const unsettled = command(['serve', '--data-dir', directory, '--listen', '127.0.0.1:0'])
+    const unsettled = await command(['serve', '--data-dir', directory, '--listen', '127.0.0.1:0'])
 
     expect([emptied.code, unsettled.code]).toEqual([5, 5])
     expect(existsSync(config)).toBe(false)
@@ -298,7 +299,7 @@ describe('a data directory with keys and no database', () => {
 })
 
 describe('a first start that was cut short', () => {
-  it('is completed by the next one, wherever it ended', () => {
+  it('is completed by the next one, wherever it ended', async () => {
     const { config, pki, tokenKey } = getDataPaths(directory)
     const stages = [[config], [config, join(pki, 'server.crt')], [config, pki], [config, pki, tokenKey]]
 
@@ -309,7 +310,7 @@ describe('a first start that was cut short', () => {
       for (const path of missing) rmSync(path.replace(directory, begun), { recursive: true })
       writeFileSync(join(begun, 'config.yaml.0123456789ab.new'), 'half', { mode: 0o600 })
 
-      expect([missing, command(['init', '--data-dir', begun]).code]).toEqual([missing, 0])
+      expect([missing, (await command(['init', '--data-dir', begun])).code]).toEqual([missing, 0])
     }
   })
 })
