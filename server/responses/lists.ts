@@ -30,6 +30,6 @@ export async function respondWithListing<Item, Row = Item>(
     const rows = await stream.query(plan)
     return streamList(controller.store, context, { rows, render: stream.render, offset: plan.offset, filterableFields })
   }
-  const { items, ...window } = await fetchPage(plan)
-  return listResponse(await render(items), window, filterableFields)
+  const page = await fetchPage(plan)
+  return listResponse(await render(page.items), page, filterableFields)
 }

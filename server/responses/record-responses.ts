@@ -32,6 +32,8 @@ export interface ShowOptions {
   presentation?(call: Call, isList: boolean): Awaitable<Presentation>
 }
 
+const NO_PRESENTATION: Presentation = {}
+
 /** The row that a path names. @throws NOT_FOUND */
 export async function requireRow(context: Context, resource: AnyResource, id = ''): Promise<AnyRow> {
   const row = await findRow(context, resource, id)
@@ -47,9 +49,11 @@ export function respondWithRecord(
   options: ShowOptions = {},
 ): Awaitable<Response> {
   const form = JSON_FORMS[call.dialect]
-  const record = whenReady(options.presentation?.(call, false), (presentation) =>
-    renderRecord(call.controller, call.context, resource, id, { ...presentation, form }),
-  )
+  const record = whenReady(options.presentation?.(call, false), (presentation) => {
+    // Member by member, because to spread it takes a fiftieth of the request.
+    const { view, links, only } = presentation ?? NO_PRESENTATION
+    return renderRecord(call.controller, call.context, resource, id, { view, links, only, form })
+  })
   return whenReady(record, (json) => dataResponse(json))
 }
 

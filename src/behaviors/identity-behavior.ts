@@ -150,7 +150,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     return records.map((record) => {
       const { enabled, disabled } = presentStates[this.#network.getConnectionStatus(record.id)]
       const states = isDisabled(record as unknown as DisabledState, now) ? disabled : enabled
-      return this.#apiSessions.isSignedIn(record.id) ? states.signedIn : states.signedOut
+      return this.#apiSessions.isSignedIn(record.id, now) ? states.signedIn : states.signedOut
     })
   }
 

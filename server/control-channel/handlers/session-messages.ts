@@ -43,7 +43,8 @@ export const sessionHandlers: MessageHandlers = [
       requireAtMost(MAX_ENTRIES, events, 'identities')
       // An identity that has no session is not connected, whatever a router says.
       const { apiSessions } = controller.auth
-      const ofKnownIdentities = events.filter(({ identityId }) => apiSessions.isSignedIn(identityId))
+      const now = controller.clock.now()
+      const ofKnownIdentities = events.filter(({ identityId }) => apiSessions.isSignedIn(identityId, now))
       controller.routers.connected.reportIdentities(router, ofKnownIdentities, fullState)
     }),
   ],

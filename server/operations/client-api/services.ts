@@ -99,7 +99,8 @@ async function listServices(call: Call): Promise<Response> {
     // A list with a limit is not a stream.
     return body instanceof Buffer ? body : Buffer.from(body as string)
   }
-  const shape = { ...window, configTypes, form: JSON_FORMS[dialect] }
+  const { limit, offset } = window
+  const shape = { limit, offset, configTypes, form: JSON_FORMS[dialect] }
   const body = await controller.serviceChanges.findList(context, apiSession, viewer, shape, render)
   return rawResponse('application/json', body)
 }

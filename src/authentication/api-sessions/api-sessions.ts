@@ -170,8 +170,7 @@ export class ApiSessions implements DerivedRows {
   }
 
   /** Whether an identity has a session that has not ended. */
-  isSignedIn(identityId: string): boolean {
-    const now = this.#clock.now()
+  isSignedIn(identityId: string, now: Instant): boolean {
     return this.#live.listOfIdentity(identityId).some((session) => !this.#hasEnded(session, now))
   }
 
