@@ -239,7 +239,7 @@ async function assemble(
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
-  const openIdConnect = createOpenIdConnect({ clock, config, tokenKeys })
+  const openIdConnect = createOpenIdConnect({ auth, clock, config, tokenKeys })
   const sessionTokens = new SessionTokens({
     ...{ apiSessions, clock, entities, keys: tokenKeys },
     issuer: `https://${getAdvertisedAddress(config)}`,

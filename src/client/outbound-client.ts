@@ -1,4 +1,5 @@
-// The only requests that the controller sends by itself: GET of JSON from endpoints that an administrator configured.
+// The only requests that the controller sends by itself, all for JSON: to endpoints that an administrator configured, and to the token
+// endpoints that these name.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
@@ -56,11 +57,25 @@ export class OutboundClient {
    * Requests a URL and parses the response as JSON. Only redirects to the same origin are followed.
    * @throws OutboundError
    */
-  async fetchJson(url: string): Promise<OutboundResponse> {
+  fetchJson(url: string): Promise<OutboundResponse> {
+    return this.#send((signal) => this.#follow(new URL(url), signal))
+  }
+
+  /** Posts a form, and parses the response as JSON. Redirects are not followed. @throws OutboundError */
+  postForm(url: string, form: Readonly<Record<string, string>>): Promise<OutboundResponse> {
+    return this.#send(async (signal) => {
+      const objection = this.findObjection(url)
+      if (objection) throw new OutboundError(`the URL ${objection}`)
+      const body = new URLSearchParams(form).toString()
+      return parseJsonResponse(await this.#request(new URL(url), signal, undefined, body), signal)
+    })
+  }
+
+  async #send(request: (signal: AbortSignal) => Promise<OutboundResponse>): Promise<OutboundResponse> {
     const { timeoutMs } = this.#settings
     const timeout = AbortSignal.timeout(timeoutMs)
     try {
-      return await this.#follow(new URL(url), AbortSignal.any([timeout, this.#closing.signal]))
+      return await request(AbortSignal.any([timeout, this.#closing.signal]))
     } catch (error) {
       if (error instanceof OutboundError) throw error
       const reason = timeout.aborted ? `no complete response within ${timeoutMs} ms` : describeRequestFailure(error)
@@ -95,17 +110,24 @@ export class OutboundClient {
     throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
   }
 
-  #request(url: URL, signal: AbortSignal, lookup: LookupFunction | undefined): Promise<IncomingMessage> {
-    const headers = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' }
+  #request(url: URL, signal: AbortSignal, lookup: LookupFunction | undefined, form?: string): Promise<IncomingMessage> {
+    const headers = {
+      accept: 'application/jwk-set+json, application/json',
+      'accept-encoding': 'identity',
+      ...(form === undefined
+        ? {}
+        : { 'content-type': 'application/x-www-form-urlencoded', 'content-length': Buffer.byteLength(form) }),
+    }
+    const method = form === undefined ? 'GET' : 'POST'
     // A connection of its own: requests are rare, and no connection stays open for them.
-    const options = { agent: false, headers, signal, ...(lookup ? { lookup } : {}) } as const
+    const options = { agent: false, method, headers, signal, ...(lookup ? { lookup } : {}) } as const
     return new Promise((resolve, reject) => {
       const outgoing =
         url.protocol === 'https:'
           ? httpsRequest(url, { ...this.#tls, ...options }, resolve)
           : httpRequest(url, options, resolve)
       outgoing.on('error', reject)
-      outgoing.end()
+      outgoing.end(form)
     })
   }
 }

@@ -1,85 +1,34 @@
 // `controller login --signer`: signing in with a browser at the issuer of an external JWT signer.
 import { readFileSync, statSync } from 'node:fs'
-import { createServer, type Server } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import Provider from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Profile } from '../../commands/client/profiles.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { Browser, type Page } from '../world/browser.ts'
 import { commandLine } from '../world/command-line.ts'
-import { authorityFile, serverCertificate } from '../world/endpoints.ts'
+import { authorityFile } from '../world/endpoints.ts'
 import { type ReachableController, reachableController } from '../world/enrollments.ts'
-import { createIssuerKey } from '../world/issuers.ts'
+import { IdentityProvider, RESOURCE } from '../world/identity-provider.ts'
 import { SignInWithBrowser } from '../world/sign-in-with-browser.ts'
 
-const RESOURCE = 'urn:controller'
 const CLIENT_ID = 'command-line'
 
 const authority = authorityFile()
-let server: Server
+let provider: IdentityProvider
 let issuer: string
 let network: ReachableController
 let signerId: string
-/** How many tokens of each kind of grant the issuer has issued. */
-const grants: string[] = []
-
-/** A provider whose pages accept any login. */
-async function startProvider(): Promise<void> {
-  const key = createIssuerKey()
-  server = createServer(serverCertificate())
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  issuer = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const provider = new Provider(issuer, {
-    jwks: { keys: [{ ...key.privateKey.export({ format: 'jwk' }), kid: key.kid, alg: 'ES256', use: 'sig' }] as never },
-    clients: [
-      {
-        client_id: CLIENT_ID,
-        application_type: 'native',
-        token_endpoint_auth_method: 'none',
-        grant_types: ['authorization_code', 'refresh_token'],
-        redirect_uris: ['http://localhost/auth/callback'],
-        response_types: ['code'],
-        id_token_signed_response_alg: 'ES256',
-      },
-    ],
-    cookies: { keys: ['a key that signs cookies'] },
-    pkce: { required: () => true },
-    findAccount: (_context: unknown, id: string) => ({ accountId: id, claims: async () => ({ sub: id }) }),
-    features: {
-      devInteractions: { enabled: true },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: () => RESOURCE,
-        useGrantedResource: () => true,
-        getResourceServerInfo: () => ({
-          scope: 'offline_access openid',
-          audience: RESOURCE,
-          accessTokenTTL: 600,
-          accessTokenFormat: 'jwt',
-          jwt: { sign: { alg: 'ES256' } },
-        }),
-      },
-    },
-  } as never)
-  provider.on('grant.success', (context: { oidc: { params: { grant_type: string } } }) => {
-    grants.push(context.oidc.params.grant_type)
-  })
-  server.on('request', provider.callback())
-}
-
 beforeAll(async () => {
-  await startProvider()
+  provider = await IdentityProvider.start([
+    { clientId: CLIENT_ID, type: 'native', redirectUri: 'http://localhost/auth/callback' },
+  ])
+  issuer = provider.issuer
   network = await reachableController({ settings: { 'signers.caFile': authority.path } })
   signerId = await addSigner('staff', {})
 })
 afterAll(async () => {
   await network?.stop()
-  server?.closeAllConnections()
-  server?.close()
+  await provider?.stop()
   authority.remove()
 })
 
@@ -112,9 +61,7 @@ async function addPerson(): Promise<{ readonly id: string; readonly login: strin
 /** Signs in at the pages of the provider, and comes back. */
 async function signInAtProvider(url: string, login: string): Promise<Page> {
   const browser = new Browser()
-  const form = await browser.open(url)
-  const consent = await browser.submit(form, { login, password: 'any' })
-  return browser.submit(consent)
+  return provider.signIn(browser, await browser.open(url), login)
 }
 
 class User {
@@ -181,12 +128,12 @@ describe('a sign-in at the issuer of a signer', () => {
     expect((await login.finished).code).toBe(0)
     const before = user.profile
     await endSessions(person.id)
-    grants.length = 0
+    provider.grants.length = 0
 
     const renewed = await user.run('whoami', '-o', 'json')
 
     expect(renewed).toMatchObject({ code: 0, stderr: '' })
-    expect(grants).toEqual(['refresh_token'])
+    expect(provider.grants).toEqual(['refresh_token'])
     expect(user.profile.token).not.toBe(before.token)
     expect(user.profile.grant?.refreshToken).not.toBe(before.grant?.refreshToken)
     expect((await user.run('whoami')).code).toBe(0)

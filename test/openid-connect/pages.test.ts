@@ -135,6 +135,29 @@ describe('a browser', () => {
     expectCode(await browser.submit(wrong, { code: app.code(nextStep()) }))
   })
 
+  it('sets up the second factor that its policy requires, by a QR code, and learns that a code is wrong', async () => {
+    const authPolicyId = await network.people.policy({ requireTotp: true })
+    const browser = newBrowser()
+    const begin = await signIn(browser, await network.people.person({ authPolicyId }))
+    expect([begin.status, titleOf(begin)]).toEqual([200, 'Set up a second factor'])
+    expectSafePage(begin)
+    const setup = await browser.submit(begin)
+    expect([setup.status, setup.url]).toEqual([200, expect.stringContaining('/oidc/login/factor?id=')])
+    expectSafePage(setup)
+    const [svg = ''] = /<svg[\s\S]*<\/svg>/.exec(setup.text) ?? []
+    expect(svg).toContain('viewBox')
+    const secret = /<code>([A-Z2-7 ]{32,})<\/code>/.exec(setup.text)?.[1]?.replaceAll(' ', '') ?? ''
+    expect(setup.text.match(/<li><code>[^<]+<\/code><\/li>/g)?.length).toBe(20)
+    const wrong = await browser.submit(setup, { code: '000000' })
+    expect([titleOf(wrong), errorOf(wrong)]).toEqual([
+      'Error: Set up a second factor',
+      expect.stringMatching(/^The code is not right/),
+    ])
+    expect(wrong.text).toContain(svg)
+    const app = new AuthenticatorApp(`otpauth://totp/x?secret=${secret}`)
+    expectCode(await browser.submit(wrong, { code: app.code(nextStep()) }))
+  })
+
   it('begins again after five wrong codes, because the session ended', async () => {
     const person = await network.people.person()
     await withTotp(person)

@@ -33,6 +33,10 @@ export class Browser {
     return this.#load(url, undefined)
   }
 
+  openWithoutRedirects(url: string): Promise<Page> {
+    return this.#request(url, undefined)
+  }
+
   /** Submits the first form of a page with its hidden inputs, and these. */
   submit(page: Page, inputs: Readonly<Record<string, string>> = {}): Promise<Page> {
     const [, attributes = '', content = ''] = /<form([^>]*)>([\s\S]*?)<\/form>/.exec(page.text) ?? []

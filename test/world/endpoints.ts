@@ -77,11 +77,11 @@ export function serverCertificate(): { key: string; cert: string } {
 }
 
 /** A file with the certificate of the authority that the endpoints have theirs from. */
-export function authorityFile(): { path: string; remove(): void } {
+export function authorityFile(): { path: string; pem: string; remove(): void } {
   const directory = mkdtempSync(join(tmpdir(), 'authority-'))
   const path = join(directory, 'authority.pem')
   writeFileSync(path, toCertificatePem(authority))
-  return { path, remove: () => rmSync(directory, { recursive: true }) }
+  return { path, pem: toCertificatePem(authority), remove: () => rmSync(directory, { recursive: true }) }
 }
 
 /** Responds with a JSON value. */

@@ -2,6 +2,7 @@
 import type { AnyOperation } from '../../api/operation.ts'
 import { authorizeOperations } from './authorize.ts'
 import { discoveryOperations } from './discovery.ts'
+import { externalLoginOperations } from './external-login.ts'
 import { loginOperations } from './login.ts'
 import { pageOperations, withPages } from './pages.ts'
 import { tokenOperations } from './token.ts'
@@ -13,7 +14,8 @@ export const openIdOperations: readonly AnyOperation[] = [
   ...authorizeOperations.map(withPages),
   ...loginOperations.map(withPages),
   ...pageOperations,
-  ...totpEnrollmentOperations,
+  ...totpEnrollmentOperations.map(withPages),
+  ...externalLoginOperations,
   ...tokenOperations,
   ...tokenStateOperations,
 ]

@@ -9,9 +9,7 @@ import {
   findSession,
   toOwner,
 } from '../../../src/authentication/openid-connect/request-sign-in.ts'
-import { identities } from '../../../src/definitions/resources/identities.ts'
 import { ControllerError } from '../../../src/foundation/errors.ts'
-import { get } from '../../../src/storage/entities/entities.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { Html } from '../../pages/html.ts'
@@ -91,8 +89,7 @@ export async function showNextStep(call: AnyCall, request: PendingAuthorization,
   const enrollment = await findMfa(sessionContext, session.identity.id)
   if (!enrollment || enrollment.isVerified || !isVisible(enrollment, toOwner(session))) return show(enrollPage(view))
   const { mfaSecrets } = controller.auth
-  const { name } = await get(sessionContext, identities, session.identity.id)
-  const provisioningUrl = mfaSecrets.getProvisioningUrl(enrollment, name)
+  const provisioningUrl = mfaSecrets.getProvisioningUrl(enrollment, session.identity.name)
   const { drawQrCodeAsSvg } = await import('../../responses/qr-code.ts')
   return show(
     verifyPage(view, {
@@ -124,7 +121,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 }
 
 /** @param refusal the text for a credential that is not accepted @throws errors that no person can do anything about */
-function explain(error: unknown, refusal: string): Problem {
+export function explain(error: unknown, refusal: string): Problem {
   if (!(error instanceof ControllerError) || error.status >= 500 || error.code === 'UNAUTHORIZED') throw error
   return { text: error.code === 'INVALID_AUTH' ? refusal : (TEXTS[error.code] ?? error.message), status: error.status }
 }
@@ -150,7 +147,7 @@ const PAGES: Readonly<Record<string, { readonly show: PageShower; readonly refus
   ...forMethod('Cert', showCertificate, 'The certificate is not accepted, or you may not sign in this way.'),
   ...forMethod('ExtJwt', showPassword, 'You cannot sign in this way with a browser.'),
   loginByTotp: { show: showNextStep, refusal: '' },
-  startTotpEnrollment: { show: showNextStep, refusal: '' },
+  enrollTotp: { show: showNextStep, refusal: '' },
   verifyTotpEnrollment: { show: showNextStep, refusal: '' },
 }
 
@@ -181,7 +178,7 @@ export function withPages(operation: AnyOperation): AnyOperation {
 }
 
 /** The page for an error that has no other: the sign-in cannot go on. */
-function errorPage(error: ControllerError | OAuthError, headers: Call['headers']): Response | undefined {
+export function errorPage(error: ControllerError | OAuthError, headers: Call['headers']): Response | undefined {
   if (!isBrowser(headers)) return undefined
   const { title, sentences } = describeEnd(error)
   return respondWithPage(endPage(title, sentences, error.status))

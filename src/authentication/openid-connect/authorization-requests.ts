@@ -31,6 +31,23 @@ export interface RequestLogin {
   readonly remoteAddress: string
 }
 
+/** The endpoints of the issuer of a signer. */
+export interface SignerEndpoints {
+  readonly issuer: string
+  readonly authorization: string
+  readonly token: string
+}
+
+/** A browser on its way to the issuer of a signer and back. */
+export interface ExternalAuthorization {
+  readonly signerId: string
+  readonly state: string
+  readonly verifier: string
+  readonly nonce: string
+  readonly redirectUri: string
+  readonly endpoints: SignerEndpoints
+}
+
 export interface PendingAuthorization extends AuthorizationParameters {
   readonly id: string
   readonly issuer: string
@@ -40,6 +57,8 @@ export interface PendingAuthorization extends AuthorizationParameters {
   login: RequestLogin | undefined
   /** The hash of the key of the browser that was shown a page of the request; no other client may go on with it. */
   browser: string | undefined
+  /** The browser is on its way to the issuer of a signer. */
+  external: ExternalAuthorization | undefined
   /** The code that was issued last: its hash. */
   code: { readonly hash: string; readonly expiresAt: Instant } | undefined
   /** A code of the request was exchanged for tokens. It stays, so that a second use of the code is noticed. */
@@ -80,6 +99,7 @@ export class AuthorizationRequests {
       expiresAt,
       login: undefined,
       browser: undefined,
+      external: undefined,
       code: undefined,
       isRedeemed: false,
     }

@@ -8,6 +8,7 @@ import type { SignInParts } from '../sign-in/sign-in-attempt.ts'
 import type { TokenKeys } from '../tokens/token-keys.ts'
 import { VerifiedAccessTokens } from './access-tokens.ts'
 import { AuthorizationRequests } from './authorization-requests.ts'
+import { ExternalAuthorizations } from './external-authorization.ts'
 import { Issuers } from './issuers.ts'
 import { RevokedTokens } from './revoked-tokens.ts'
 
@@ -15,6 +16,7 @@ export interface OpenIdConnect {
   readonly issuers: Issuers
   readonly requests: AuthorizationRequests
   readonly accessTokens: VerifiedAccessTokens
+  readonly externalAuthorizations: ExternalAuthorizations
   readonly revokedTokens: RevokedTokens
 }
 
@@ -27,11 +29,17 @@ export interface OpenIdParts extends SignInParts, MfaParts {
   readonly openIdConnect: OpenIdConnect
 }
 
-export function createOpenIdConnect({ clock, config, tokenKeys }: Pick<OpenIdParts, 'clock' | 'config' | 'tokenKeys'>) {
+export function createOpenIdConnect({
+  auth,
+  clock,
+  config,
+  tokenKeys,
+}: Pick<OpenIdParts, 'auth' | 'clock' | 'config' | 'tokenKeys'>) {
   const revokedTokens = new RevokedTokens()
   return {
     issuers: new Issuers(config),
     requests: new AuthorizationRequests(clock),
+    externalAuthorizations: new ExternalAuthorizations({ clock, signers: auth.signers }),
     accessTokens: new VerifiedAccessTokens(clock, tokenKeys, revokedTokens),
     revokedTokens,
   } satisfies OpenIdConnect

@@ -91,3 +91,24 @@ export function findPendingFactors(
   const pending = findOutstandingFactors(session, auth.policies.get(session.identity.authPolicyId), provenSigners)
   return pending.totp || pending.signer !== undefined ? pending : undefined
 }
+
+/**
+ * Adds the token of an external signer to a sign-in that owes it as second factor. Returns false if it owes none, or is not signed in.
+ * @throws INVALID_AUTH if the token is not one of the identity
+ */
+export async function addExternalToken(
+  parts: OpenIdParts,
+  request: PendingAuthorization,
+  token: string,
+): Promise<boolean> {
+  const { login } = request
+  const pending = findPendingFactors(parts, request)
+  if (!login || pending === undefined || pending === 'primary' || pending.signer === undefined) return false
+  const { verified } = await parts.auth.signers.verifier.verifyAll(parts.contexts, [token])
+  // Another sign-in of the request may have begun meanwhile.
+  if (request.login !== login) return false
+  request.login = { ...login, externalTokens: [...login.externalTokens, ...verified] }
+  const remaining = findPendingFactors(parts, request)
+  if (remaining !== undefined && remaining !== 'primary' && remaining.signer !== undefined) throw errors.INVALID_AUTH()
+  return true
+}

@@ -1,0 +1,155 @@
+// Sends a browser to the issuer of an external signer, and redeems the code that it comes back with (OpenID Connect Core, section 3.1).
+//
+// The controller is a public client there, with PKCE. What the issuer issues is verified as any token of the signer is.
+import { hash, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { OutboundError } from '../../client/outbound-client.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
+import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
+import { errors } from '../../foundation/errors.ts'
+import { RateLimit } from '../../foundation/rate-limit.ts'
+import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { Signer } from '../signers/signers.ts'
+import type { ExternalAuthorization, PendingAuthorization, SignerEndpoints } from './authorization-requests.ts'
+
+interface CachedEndpoints {
+  readonly endpoints: SignerEndpoints
+  readonly until: Instant
+}
+
+const CACHED_MS = 10 * 60_000
+const MAX_CACHED = 100
+
+// Anyone may begin one, and each is a request to the issuer.
+const LIMIT = { perSecond: 1, burst: 20 }
+
+/** Below the issuer of the controller: where the issuer of a signer sends browsers back to. */
+const CALLBACK_PATH = '/login/external/callback'
+
+interface ExternalParts {
+  readonly clock: Clock
+  readonly signers: Pick<ExternalSigners, 'outbound'>
+}
+
+export class ExternalAuthorizations {
+  readonly #clock: Clock
+  readonly #signers: ExternalParts['signers']
+  readonly #cache = new LRUCache<string, CachedEndpoints>({ max: MAX_CACHED })
+  readonly #limit = new RateLimit(LIMIT)
+
+  constructor({ clock, signers }: ExternalParts) {
+    this.#clock = clock
+    this.#signers = signers
+  }
+
+  /**
+   * Begins, and returns the address that the browser goes to.
+   * @throws OutboundError if the issuer cannot be reached, SERVER_TOO_MANY_REQUESTS
+   */
+  async begin(request: PendingAuthorization, signer: Signer): Promise<string> {
+    this.#requirePlace(request)
+    const { audience, clientId, externalAuthUrl, scopes, targetToken } = signer
+    const endpoints = await this.#discover(externalAuthUrl ?? '')
+    const external: ExternalAuthorization = {
+      signerId: signer.id,
+      state: `${request.id}.${createSecret()}`,
+      verifier: createSecret(),
+      nonce: createSecret(),
+      redirectUri: request.issuer + CALLBACK_PATH,
+      endpoints,
+    }
+    request.external = external
+    const url = new URL(endpoints.authorization)
+    const parameters = {
+      response_type: 'code',
+      client_id: clientId ?? '',
+      redirect_uri: external.redirectUri,
+      scope: [...new Set(['openid', ...scopes.filter((scope) => scope !== 'offline_access')])].join(' '),
+      state: external.state,
+      nonce: external.nonce,
+      code_challenge: hash('sha256', external.verifier, 'base64url'),
+      code_challenge_method: 'S256',
+      ...(targetToken === 'ACCESS' && audience !== null ? { audience } : {}),
+    }
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+    return url.href
+  }
+
+  /**
+   * Redeems the code of a browser that came back, once. Returns the token that signs in; undefined if the issuer refused.
+   * @throws OutboundError if the issuer cannot be reached, or issues no token, UNAUTHORIZED if the browser comes from elsewhere
+   */
+  async complete(
+    request: PendingAuthorization,
+    signer: Signer,
+    { code, issuer, state }: { code: string | undefined; issuer: string | undefined; state: string },
+  ): Promise<string | undefined> {
+    const { external } = request
+    const isOwn = external?.signerId === signer.id && isEqualInConstantTime(external.state, state)
+    const isOfIssuer = issuer === undefined || issuer === external?.endpoints.issuer
+    if (!external || !isOwn || !isOfIssuer) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in' })
+    request.external = undefined
+    if (code === undefined) return undefined
+    this.#requirePlace(request)
+    const { value } = await this.#signers.outbound.postForm(external.endpoints.token, {
+      grant_type: 'authorization_code',
+      client_id: signer.clientId ?? '',
+      code,
+      code_verifier: external.verifier,
+      redirect_uri: external.redirectUri,
+    })
+    const { id_token: idToken, access_token: accessToken } = value as Record<string, unknown>
+    if (typeof idToken === 'string' && (await readNonce(idToken)) !== external.nonce)
+      throw new OutboundError('the ID token is of another sign-in')
+    const token = signer.targetToken === 'ID' ? idToken : accessToken
+    if (typeof token !== 'string')
+      throw new OutboundError('the issuer issued no token of the kind that the signer names')
+    return token
+  }
+
+  #requirePlace({ source }: PendingAuthorization): void {
+    const seconds = this.#limit.take(source, this.#clock.monotonic())
+    if (seconds > 0) throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { retryAfterSeconds: seconds })
+  }
+
+  async #discover(issuerUrl: string): Promise<SignerEndpoints> {
+    const cached = this.#cache.get(issuerUrl)
+    const now = this.#clock.monotonic()
+    if (cached && now < cached.until) return cached.endpoints
+    const { outbound } = this.#signers
+    const url = `${issuerUrl.replace(/\/$/, '')}/.well-known/openid-configuration`
+    const objection = outbound.findObjection(url)
+    if (objection) throw new OutboundError(`the URL of the issuer ${objection}`)
+    const {
+      issuer,
+      authorization_endpoint: authorization,
+      token_endpoint: token,
+    } = (await outbound.fetchJson(url)).value as Record<string, unknown>
+    if (typeof issuer !== 'string' || typeof authorization !== 'string' || typeof token !== 'string')
+      throw new OutboundError(`${url} does not name its endpoints`)
+    for (const endpoint of [authorization, token]) {
+      const reason = outbound.findObjection(endpoint)
+      if (reason) throw new OutboundError(`an endpoint of the issuer ${reason}`)
+    }
+    const endpoints = { issuer, authorization, token }
+    this.#cache.set(issuerUrl, { endpoints, until: now + CACHED_MS })
+    return endpoints
+  }
+}
+
+/** The nonce of an ID token, which came from the issuer itself; undefined if it has none, or is not a token. */
+async function readNonce(idToken: string): Promise<unknown> {
+  const { decodeJwt } = await import('jose')
+  try {
+    return decodeJwt(idToken).nonce
+  } catch {
+    return undefined
+  }
+}
+
+/** The id of the request that a state belongs to. */
+export function readRequestId(state: string): string {
+  return state.slice(0, state.indexOf('.'))
+}
+
+const createSecret = () => randomBytes(32).toString('base64url')

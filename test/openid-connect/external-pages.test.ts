@@ -1,0 +1,165 @@
+// Signing in with a browser at the issuer of an external signer, by the pages of the controller.
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Browser, type Page } from '../world/browser.ts'
+import { authorityFile, requestOverTls } from '../world/endpoints.ts'
+import { type ReachableController, reachableController } from '../world/enrollments.ts'
+import { IdentityProvider, RESOURCE } from '../world/identity-provider.ts'
+import { PASSWORD } from '../world/people.ts'
+
+const CLIENT_ID = 'controller'
+const REDIRECT = 'https://app.example.com/callback'
+
+const authority = authorityFile()
+let network: ReachableController
+let provider: IdentityProvider
+let signerId: string
+
+beforeAll(async () => {
+  network = await reachableController({
+    apis: ['client', 'management', 'oidc'],
+    settings: { 'signers.caFile': authority.path },
+  })
+  const redirectUri = `${network.url}/oidc/login/external/callback`
+  provider = await IdentityProvider.start([{ clientId: CLIENT_ID, type: 'web', redirectUri }])
+  await network.people.manage('PATCH', '/controller-settings/global/effective', { oidc: { redirectUris: [REDIRECT] } })
+  const { id } = await network.people.manage('POST', '/external-jwt-signers', {
+    name: 'Company <1>',
+    issuer: provider.issuer,
+    audience: RESOURCE,
+    enabled: true,
+    jwksEndpoint: `${provider.issuer}/jwks`,
+    useExternalId: true,
+    externalAuthUrl: provider.issuer,
+    clientId: CLIENT_ID,
+  })
+  signerId = id
+})
+afterAll(async () => {
+  await provider?.stop()
+  await network?.stop()
+  authority.remove()
+})
+
+/** A browser that trusts the controller and the provider. */
+const newBrowser = () => new Browser([network.rootPem, authority.pem].join('\n'))
+
+function beginUrl(): string {
+  const parameters = {
+    client_id: 'native',
+    response_type: 'code',
+    scope: 'openid',
+    redirect_uri: REDIRECT,
+    state: 'the-state',
+    code_challenge: createHash('sha256').update('v'.repeat(43)).digest('base64url'),
+    code_challenge_method: 'S256',
+  }
+  return `${network.url}/oidc/authorize?${new URLSearchParams(parameters)}`
+}
+
+let logins = 0
+async function addPerson(values: object = {}): Promise<{ id: string; login: string; username: string }> {
+  const login = `berta-${++logins}`
+  const { id, username } = await network.people.person({ name: login, externalId: login, ...values })
+  return { id, login, username }
+}
+
+const errorOf = ({ text }: Page) => /<p class="error" role="alert" id="error">([^<]*)<\/p>/.exec(text)?.[1]
+const readLink = ({ text }: Page) => {
+  const [, href = ''] = /href="(\/oidc\/login\/external[^"]*)"/.exec(text) ?? []
+  return network.url + href.replaceAll('&amp;', '&')
+}
+
+/** Goes to the provider by the link of a page. */
+const follow = (browser: Browser, page: Page) => browser.open(readLink(page))
+
+describe('a browser', () => {
+  it('signs in with the provider that the page names, and goes back to the client with a code', async () => {
+    const { login } = await addPerson()
+    const browser = newBrowser()
+    const page = await browser.open(beginUrl())
+    expect(page.text).toContain('Sign in with Company &lt;1&gt;')
+    const form = await follow(browser, page)
+    expect(form.url.startsWith(provider.issuer)).toBe(true)
+    const { url } = await provider.signIn(browser, form, login)
+    expect(url).toMatch(/^https:\/\/app\.example\.com\/callback\?code=[^&]+&state=the-state$/)
+  })
+
+  it('learns that the controller has no identity for its account', async () => {
+    const browser = newBrowser()
+    const page = await provider.signIn(browser, await follow(browser, await browser.open(beginUrl())), 'stranger')
+    expect([page.status, errorOf(page)]).toEqual([401, expect.stringMatching(/has no identity for that account/)])
+  })
+
+  it('is not signed in if the provider refuses, and may sign in another way', async () => {
+    const { username } = await addPerson()
+    const browser = newBrowser()
+    const begun = await browser.open(beginUrl())
+    const state = await readState(browser, begun)
+    const page = await browser.open(`${network.url}/oidc/login/external/callback?error=access_denied&state=${state}`)
+    expect([page.status, errorOf(page)]).toEqual([401, 'Company &lt;1&gt; did not sign you in.'])
+    const { url } = await browser.submit(page, { username, password: PASSWORD })
+    expect(url).toMatch(/^https:\/\/app\.example\.com\/callback\?code=/)
+  })
+
+  it('presents a second factor of the signer, which has to be of the same identity', async () => {
+    const authPolicyId = await network.people.policy({ requireExtJwtSigner: signerId })
+    const { login, username } = await addPerson({ authPolicyId })
+    const other = await addPerson()
+    const browser = newBrowser()
+    const factor = await browser.submit(await browser.open(beginUrl()), { username, password: PASSWORD })
+    expect(factor.text).toMatch(/You also have to sign in with Company/)
+    const foreign = newBrowser()
+    const wrongFactor = await foreign.submit(await foreign.open(beginUrl()), { username, password: PASSWORD })
+    const refused = await provider.signIn(foreign, await follow(foreign, wrongFactor), other.login)
+    expect([refused.status, /You also have to sign in/.test(refused.text)]).toEqual([401, true])
+    const { url } = await provider.signIn(browser, await follow(browser, factor), login)
+    expect(url).toMatch(/^https:\/\/app\.example\.com\/callback\?code=/)
+  })
+
+  it('learns that the provider does not respond, and the log says why', async () => {
+    const other = await IdentityProvider.start([])
+    await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: other.issuer })
+    await other.stop()
+    const browser = newBrowser()
+    const page = await follow(browser, await browser.open(beginUrl()))
+    expect([page.status, errorOf(page)]).toEqual([401, expect.stringMatching(/does not respond as it should/)])
+    await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: provider.issuer })
+  })
+})
+
+describe('the way back from the provider is refused', () => {
+  const expectOver = async (browser: Browser, query: string) => {
+    const { status, text } = await browser.open(`${network.url}/oidc/login/external/callback?${query}`)
+    expect([status, /<title>This sign-in is over<\/title>/.test(text)]).toEqual([401, true])
+  }
+
+  it('to another browser, with another state, from another issuer, and a second time', async () => {
+    const browser = newBrowser()
+    const begun = await browser.open(beginUrl())
+    const state = await readState(browser, begun)
+    await expectOver(newBrowser(), `code=any&state=${state}`)
+    await expectOver(browser, `code=any&state=${state}x`)
+    await expectOver(browser, `code=any&state=${state.split('.')[0]}.`)
+    await expectOver(browser, `code=any&state=${state}&iss=${encodeURIComponent('https://evil.example.com')}`)
+    await expectOver(browser, 'code=any')
+    const page = await browser.open(`${network.url}/oidc/login/external/callback?code=wrong&state=${state}`)
+    expect([page.status, errorOf(page)]).toEqual([401, expect.stringMatching(/does not respond as it should/)])
+    const again = await browser.open(`${network.url}/oidc/login/external/callback?code=wrong&state=${state}`)
+    expect(again.status).toBe(404)
+  })
+
+  it('to programs, and to browsers that were shown no page', async () => {
+    const { pathname, search } = new URL(beginUrl())
+    const begun = await requestOverTls(network.url + pathname + search, { rootPem: network.rootPem })
+    const id = new URL(String(begun.headers.location), network.url).searchParams.get('authRequestID')
+    const path = `/oidc/login/external?id=${id}&signer=${signerId}`
+    expect((await requestOverTls(network.url + path, { rootPem: network.rootPem })).status).toBe(401)
+  })
+})
+
+/** The state with which the browser would come back. */
+async function readState(browser: Browser, page: Page): Promise<string> {
+  const { headers } = await browser.openWithoutRedirects(readLink(page))
+  return new URL(String(headers.location)).searchParams.get('state') ?? ''
+}
