@@ -1,7 +1,7 @@
 // The pages of a sign-in, as a browser without scripts uses them.
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
+import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { Browser, type Page } from '../world/browser.ts'
 import { requestOverTls } from '../world/endpoints.ts'
 import { type ReachableController, reachableController } from '../world/enrollments.ts'

@@ -26,8 +26,13 @@ import { toYamlDocument } from '../../openapi/yaml-documents.ts'
 const BOTH = ['client', 'management'] as const
 const INFORMATION = { public: 'it tells nothing about the network' } as const
 
-// Every capability that has a name; `/version` lists those that are enabled.
-const CAPABILITIES = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR'] as const
+// Every capability; `/version` lists those that are enabled. Clients generated from the contract know the first two alone.
+const NAMED_CAPABILITIES = ['OIDC_AUTH', 'HA_CONTROLLER'] as const
+const CAPABILITIES = [...NAMED_CAPABILITIES, 'OIDC_AUTH_WITH_CSR'] as const
+
+/** The capabilities whose names not every client knows, so that an operator enables them. */
+const listOptionalCapabilities = ({ config }: Controller) =>
+  config['oidc.announceCertificateRequests'] ? (['OIDC_AUTH_WITH_CSR'] as const) : []
 
 /** The documents that describe the APIs, by the names that clients know. */
 const SPECS = { 'edge-client': 'client', 'edge-management': 'management', fabric: 'fabric' } as const
@@ -86,11 +91,11 @@ function describeVersion(controller: Controller, hasOidc: boolean): Response {
   return hasOidc ? responses.withOidc : responses.plain
 }
 
-function composeVersionResponses({ config }: Controller): VersionResponses {
+function composeVersionResponses(controller: Controller): VersionResponses {
+  const { config } = controller
   const base = `https://${getAdvertisedAddress(config)}`
   const apiVersions = listApiVersions(base)
-  const withCsr = config['oidc.announceCertificateRequests'] ? (['OIDC_AUTH_WITH_CSR'] as const) : []
-  const capabilities: readonly (typeof CAPABILITIES)[number][] = ['OIDC_AUTH', ...withCsr]
+  const capabilities: readonly (typeof CAPABILITIES)[number][] = ['OIDC_AUTH', ...listOptionalCapabilities(controller)]
   const oidc = { v1: { apiBaseUrls: [`${base}/oidc`], path: '/oidc', version: 'v1' } }
   return {
     plain: dataResponse({ ...version, capabilities: [], apiVersions }),
@@ -156,7 +161,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     summary: 'Lists every capability a controller can have.',
     access: INFORMATION,
     returns: { kind: 'data', schema: { type: 'array', items: { type: 'string', enum: CAPABILITIES } } },
-    run: () => dataResponse(CAPABILITIES),
+    run: ({ controller }) => dataResponse([...NAMED_CAPABILITIES, ...listOptionalCapabilities(controller)]),
   }),
   defineOperation({
     id: 'listProtocols',
