@@ -46,6 +46,8 @@ const COMMAND_NAMES: Readonly<Record<string, string>> = {
   listEnumeratedCapabilities: 'capability:list',
   listWellKnownCas: 'well-known-ca:list',
   detailSpecBody: 'spec:show',
+  createRevocation: 'revocation:create',
+  detailRevocation: 'revocation:get',
 }
 
 const CRUD: Readonly<Record<string, string>> = {

@@ -48,6 +48,7 @@ import { networkFileOperations } from './management-api/network-file.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { postureQuestionOperations } from './management-api/posture-questions.ts'
+import { revocationOperations } from './management-api/revocations.ts'
 import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
@@ -115,6 +116,7 @@ export const operations: readonly AnyOperation[] = [
   ...serviceConfigOperations,
   ...summaryOperations,
   ...apiSessionOperations,
+  ...revocationOperations,
   ...auditOperations,
   ...authenticatorOperations,
   ...certificateOperations,

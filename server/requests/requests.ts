@@ -1,7 +1,7 @@
 // The state of a request that the server keeps besides that of Fastify.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyContextConfig } from 'fastify'
-import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
+import type { AccessToken, TokenFault } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { Api, Dialect, ListenerApi, ListenerConfig } from '../../src/settings/config.ts'
 import type { Caller } from '../../src/storage/transactions/context.ts'
 import type { AnyOperation } from '../api/operation.ts'
@@ -15,6 +15,8 @@ export interface RequestState {
   caller: Caller
   /** The access token of its session, if it is used by such. */
   accessToken?: AccessToken | undefined
+  /** The reason for which none of its bearer tokens is accepted as one. */
+  tokenFault?: TokenFault
   query: Readonly<Record<string, unknown>>
   /** Of the content types of the operation, the one that the client prefers. */
   contentType: string

@@ -20,6 +20,13 @@ export function isUuid(text: string): boolean {
   return UUID.test(text)
 }
 
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/
+
+/** Whether a text has the form of the ids that are made here. */
+export function isId(text: string): boolean {
+  return ULID.test(text)
+}
+
 /** Random numbers in [0, 1) for the ULID library, which asks for one a character; a pool spares it the system calls. */
 function createRandomSource(): () => number {
   const pool = randomBytes(1024)

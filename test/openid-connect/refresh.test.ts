@@ -221,6 +221,13 @@ describe('a token exchange', () => {
     expect(await isAdmitted(first.body.access_token)).toBe(true)
   })
 
+  it('takes parameters without a value as absent', async () => {
+    const { client, tokens } = await signedIn()
+    const empty = { actor_token: '', actor_token_type: '', audience: '', scope: '', resource: '' }
+
+    expect((await exchange(client, tokens.refresh_token, 'refresh', empty)).status).toBe(200)
+  })
+
   it('of a token that was just refreshed succeeds', async () => {
     const { client, tokens } = await signedIn()
     await refresh(client, tokens.refresh_token)

@@ -1,6 +1,8 @@
 // The steps of a sign-in by OpenID Connect, which programs take by themselves: the credential, and the second factors.
 //
 // A step names the request that it belongs to, and leads on to the next one: 302 to the way back if nothing is pending.
+
+import type { TokenFault } from '../../../src/authentication/openid-connect/access-tokens.ts'
 import type { PendingAuthorization } from '../../../src/authentication/openid-connect/authorization-requests.ts'
 import { describePendingFactors } from '../../../src/authentication/openid-connect/pending-factors.ts'
 import {
@@ -8,8 +10,13 @@ import {
   passTotp,
   signInToRequest,
 } from '../../../src/authentication/openid-connect/request-sign-in.ts'
-import type { Method } from '../../../src/authentication/sign-in/authentication-methods.ts'
+import {
+  type Method,
+  type SignInRefusalReason,
+  SignInRefusedError,
+} from '../../../src/authentication/sign-in/authentication-methods.ts'
 import { ControllerError, errors } from '../../../src/foundation/errors.ts'
+import { signerChallenge } from '../../api/challenges.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
@@ -37,7 +44,11 @@ export function requireRequest(call: Call<{ readonly id?: string } | undefined>)
 }
 
 /** The response to a step: where the client goes on, or what is pending. */
-export function respondToStep({ controller }: Pick<Call, 'controller'>, request: PendingAuthorization): Response {
+export function respondToStep(
+  call: Pick<Call, 'bearerTokens' | 'controller'>,
+  request: PendingAuthorization,
+): Response {
+  const { controller } = call
   const pending = findPendingFactors(controller, request)
   // The session may have ended meanwhile; the way back says so.
   if (pending === undefined || pending === 'primary')
@@ -46,7 +57,42 @@ export function respondToStep({ controller }: Pick<Call, 'controller'>, request:
     status: 200,
     contentType: 'application/json',
     body: JSON.stringify({ authQueries: describePendingFactors(controller, request, pending) }),
-    headers: { ...NO_STORE, ...(pending.totp ? { 'totp-required': 'true' } : {}) },
+    headers: {
+      ...NO_STORE,
+      ...(pending.totp ? { 'totp-required': 'true' } : {}),
+      ...challengeSigner(call, pending.signer),
+    },
+  }
+}
+
+/** The challenge for the token of a signer that is pending. */
+function challengeSigner(
+  { bearerTokens, controller }: Pick<Call, 'bearerTokens' | 'controller'>,
+  id: string | undefined,
+): Record<string, string> {
+  const signer = id === undefined ? undefined : controller.auth.signers.directory.get(id)
+  const fault = bearerTokens.length === 0 ? 'missing' : 'invalid'
+  const challenge = signer && signerChallenge('secondary', fault, [signer])
+  return challenge === undefined ? {} : { 'www-authenticate': challenge }
+}
+
+const TOKEN_FAULTS: Partial<Readonly<Record<SignInRefusalReason, TokenFault>>> = {
+  EXPIRED_TOKEN: 'expired',
+  NO_TOKEN: 'missing',
+  MALFORMED_TOKEN: 'missing',
+  UNKNOWN_CREDENTIAL: 'missing',
+}
+
+/** The refusal of a token of a signer, which says what would be accepted. */
+function refuseToken({ controller }: Pick<Call, 'controller'>, { reason }: SignInRefusedError): Response {
+  const signers = [...controller.auth.signers.directory.all()].filter(({ enabled }) => enabled)
+  const challenge = signerChallenge('primary', TOKEN_FAULTS[reason] ?? 'invalid', signers)
+  const { code, message } = errors.UNAUTHORIZED()
+  return {
+    status: 401,
+    contentType: 'application/json',
+    body: JSON.stringify({ code, message }),
+    headers: { ...NO_STORE, ...(challenge === undefined ? {} : { 'www-authenticate': challenge }) },
   }
 }
 
@@ -56,13 +102,19 @@ function signInBy(method: Method) {
     const request = requireRequest(call)
     const { configTypes, csrPem: csr, envInfo, password, sdkInfo, username } = body
     const credentials = { peer, bearerTokens, ...(username ? { username } : {}), ...(password ? { password } : {}) }
-    await signInToRequest(controller, context, request, method, credentials, {
+    const reported = {
       csr,
       remoteAddress,
       ...(configTypes ? { configTypes } : {}),
       ...(envInfo ? { envInfo } : {}),
       ...(sdkInfo ? { sdkInfo } : {}),
-    })
+    }
+    try {
+      await signInToRequest(controller, context, request, method, credentials, reported)
+    } catch (error) {
+      if (method === 'ext-jwt' && error instanceof SignInRefusedError) return refuseToken(call, error)
+      throw error
+    }
     return respondToStep(call, request)
   }
 }

@@ -55,7 +55,8 @@ async function grantTokens(call: Call<URLSearchParams>): Promise<object> {
     case 'refresh_token':
       return redeemRefreshToken(controller, context, readContinuation(call, 'refresh_token'))
     case 'urn:ietf:params:oauth:grant-type:token-exchange':
-      if (body.has('actor_token')) throw new OAuthError('invalid_request', 'actor tokens are not supported')
+      // Some clients send all parameters, without values.
+      if (body.get('actor_token')) throw new OAuthError('invalid_request', 'actor tokens are not supported')
       return exchangeToken(controller, context, {
         ...readContinuation(call, 'subject_token'),
         subjectType: body.get('subject_token_type') ?? undefined,

@@ -2,10 +2,11 @@
 
 import type { TLSSocket } from 'node:tls'
 import type { FastifyRequest } from 'fastify'
+import { isSignedToken } from '../../../src/access/sessions/session-tokens.ts'
 import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
 import type { LiveApiSession } from '../../../src/authentication/api-sessions/live-api-sessions.ts'
 import type { AccessToken } from '../../../src/authentication/openid-connect/access-tokens.ts'
-import { provesPossession } from '../../../src/authentication/openid-connect/proof-of-possession.ts'
+import { provesSession } from '../../../src/authentication/openid-connect/proof-of-possession.ts'
 import type { Controller } from '../../../src/controller.ts'
 import type { Dialect } from '../../../src/settings/config.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
@@ -42,11 +43,18 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
     const bearerTokens = readBearerTokens(raw)
     const accessToken = findVerified(controller, bearerTokens)
     if (accessToken) return identifyBearer(controller, request, accessToken, done)
-    const candidate = bearerTokens.find((token) => controller.openIdConnect.accessTokens.isCandidate(token))
-    if (candidate === undefined) return done()
-    controller.openIdConnect.accessTokens.verify(candidate).then((verified) => {
-      if (typeof verified === 'string') done()
-      else identifyBearer(controller, request, verified, done)
+    const { accessTokens } = controller.openIdConnect
+    const candidate = bearerTokens.find((token) => accessTokens.isCandidate(token))
+    if (candidate === undefined) {
+      // Tokens of other issuers are for other uses.
+      const isReadable = bearerTokens.every((token) => token === '' || isSignedToken(token))
+      request.state.tokenFault = isReadable ? 'missing' : 'invalid'
+      return done()
+    }
+    accessTokens.verify(candidate).then((verified) => {
+      if (typeof verified !== 'string') return identifyBearer(controller, request, verified, done)
+      request.state.tokenFault = verified
+      done()
     }, done)
   }
 }
@@ -74,7 +82,8 @@ function identifyBearer(
   const session = auth.apiSessions.get(accessToken.apiSessionId)
   const peer = new SocketCertificates(request.raw.socket as TLSSocket)
   const isRevoked = controller.openIdConnect.revokedTokens.has(accessToken.jti)
-  if (!session?.clientId || isRevoked || !provesPossession(controller, peer, accessToken, session, now)) {
+  if (!session?.clientId || isRevoked || !provesSession(controller, peer, accessToken, session, now)) {
+    request.state.tokenFault = 'invalid'
     done()
     return
   }

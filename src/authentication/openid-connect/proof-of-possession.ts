@@ -13,29 +13,42 @@ interface PossessionParts {
   readonly auth: { readonly clientTrust: ClientTrustStore; readonly policies: AuthPolicies }
 }
 
-/** The handshake has proven the key of the certificate, and a sign-in or the controller itself that it is the session's. */
+/** Whether the client holds a certificate of a token. The handshake has proven its key, and a sign-in or the controller whose it is. */
 export function provesPossession(
-  parts: PossessionParts,
+  { auth }: Pick<PossessionParts, 'auth'>,
   peer: PeerCertificates,
-  { fingerprints }: { readonly fingerprints: readonly string[] },
-  session: Pick<LiveApiSession, 'id' | 'identity'>,
+  { fingerprints }: BoundToken,
+  { identity }: BoundSession,
   now: Instant,
 ): boolean {
   if (fingerprints.length === 0) return true
   const certificate = peer.readOwn()
-  if (!certificate) return false
-  const { auth } = parts
-  const isWithin = isWithinDates(certificate, now)
-  if (fingerprints.includes(computeFingerprint(certificate)))
-    return isWithin || auth.policies.get(session.identity.authPolicyId).primary.cert.allowExpiredCerts
-  return isWithin && isCertificateOf(certificate, session) && auth.clientTrust.isOwnClient(certificate, now)
+  if (!certificate || !fingerprints.includes(computeFingerprint(certificate))) return false
+  return auth.policies.get(identity.authPolicyId).primary.cert.allowExpiredCerts || isWithinDates(certificate, now)
 }
 
-/** Whether a certificate names the session in its SPIFFE id. */
-function isCertificateOf(
-  certificate: X509Certificate,
-  { id, identity }: Pick<LiveApiSession, 'id' | 'identity'>,
+/** The same, or it holds a certificate that was issued for the session since: for requests, not for the tokens themselves. */
+export function provesSession(
+  parts: PossessionParts,
+  peer: PeerCertificates,
+  token: BoundToken,
+  session: BoundSession,
+  now: Instant,
 ): boolean {
+  if (provesPossession(parts, peer, token, session, now)) return true
+  const certificate = peer.readOwn()
+  if (!certificate || !isWithinDates(certificate, now)) return false
+  return isCertificateOf(certificate, session) && parts.auth.clientTrust.isOwnClient(certificate, now)
+}
+
+interface BoundToken {
+  readonly fingerprints: readonly string[]
+}
+
+type BoundSession = Pick<LiveApiSession, 'id' | 'identity'>
+
+/** Whether a certificate names the session in its SPIFFE id. */
+function isCertificateOf(certificate: X509Certificate, { id, identity }: BoundSession): boolean {
   const named = readSessionCertificateIds(certificate)
   return named?.apiSessionId === id && named.identityId === identity.id
 }

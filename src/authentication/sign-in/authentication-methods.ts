@@ -1,5 +1,7 @@
 // The ways to sign in, the credential that one leads to, and why one is refused.
 
+import { ControllerError } from '../../foundation/errors.ts'
+
 export const methods = ['password', 'cert', 'ext-jwt'] as const
 export type Method = (typeof methods)[number]
 
@@ -75,6 +77,16 @@ export class AuthenticationError extends Error {
   constructor(reason: SignInRefusalReason, detail: string) {
     super(detail)
     this.name = 'AuthenticationError'
+    this.reason = reason
+  }
+}
+
+/** The refusal as its client receives it, with the reason for those that tell more to programs. */
+export class SignInRefusedError extends ControllerError {
+  readonly reason: SignInRefusalReason
+
+  constructor(method: Method, { message, reason }: AuthenticationError) {
+    super('INVALID_AUTH', undefined, { cause: `${method}: ${message}` })
     this.reason = reason
   }
 }

@@ -2,11 +2,10 @@
 
 import type { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
-import { errors } from '../../foundation/errors.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { type ClientInfo, createApiSession } from '../api-sessions/create-api-session.ts'
-import { AuthenticationError, type Method, methods } from './authentication-methods.ts'
+import { AuthenticationError, type Method, methods, SignInRefusedError } from './authentication-methods.ts'
 import { recordFailedSignIn } from './failed-sign-ins.ts'
 import { type Credentials, SignInAttempt, type SignInParts, type Step } from './sign-in-attempt.ts'
 import { comparePassword } from './steps/compare-password.ts'
@@ -93,6 +92,6 @@ export async function signIn(
     const { certificateHolder } = attempt
     if (certificateHolder !== undefined) parts.auth.refusedCertificates.count(certificateHolder, context.clock.now())
     await recordFailedSignIn(parts, attempt, error)
-    throw errors.INVALID_AUTH(undefined, { cause: `${method}: ${error.message}` })
+    throw new SignInRefusedError(method, error)
   }
 }

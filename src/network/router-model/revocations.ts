@@ -3,11 +3,16 @@
 // An identity that is disabled or deleted is revoked in the transaction that does it. A revocation stays until the last token that it
 // concerns has ended, also if the identity is enabled again: its later tokens are accepted.
 import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
+import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import type { SessionLifetime } from '../../authentication/api-sessions/session-lifetime.ts'
 import type { Method } from '../../authentication/sign-in/authentication-methods.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { AuditDetail } from '../../definitions/resources/define.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import type { Instant } from '../../foundation/clock.ts'
+import { invalidError } from '../../foundation/errors.ts'
+import { isId, isUuid } from '../../foundation/ids.ts'
+import { get } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
@@ -47,11 +52,53 @@ export async function revokeTokens(parts: RevokingParts, tx: WriteContext): Prom
 }
 
 /** Revokes the tokens of an identity or a session that were issued by now, or a single one. */
-export async function revoke(tx: WriteContext, type: TokenRevocation['type'], id: string): Promise<void> {
+async function revoke(tx: WriteContext, type: RevocationType, id: string, audit: AuditDetail = 'none'): Promise<void> {
   const now = tx.clock.now()
   const revocation = { type, issuedBefore: now, expiresAt: now + MAX_TOKEN_AGE_MS }
   await storeRevocation(tx.db, id, type, revocation.issuedBefore, revocation.expiresAt)
-  recordRevocation(tx, id, revocation)
+  recordRevocation(tx, id, revocation, audit)
+}
+
+/** A single token, an API session, or all tokens of an identity. */
+export const REVOCATION_TYPES = ['JTI', 'API_SESSION', 'IDENTITY'] as const
+export type RevocationType = (typeof REVOCATION_TYPES)[number]
+
+/**
+ * Revokes what an administrator names. Its sessions by OpenID Connect end with it; an id of a session that does not exist may be
+ * one of another controller's.
+ * @throws COULD_NOT_VALIDATE if the id is not one of that type, NOT_FOUND for an identity that does not exist
+ */
+export async function revokeByAdministrator(
+  sessions: ApiSessions,
+  context: Context,
+  { id, type }: { readonly id: string; readonly type: RevocationType },
+): Promise<void> {
+  if (type === 'JTI' && !isUuid(id)) throw invalidError('id', 'must be a valid UUID v4', id)
+  if (type === 'API_SESSION' && !isUuid(id) && !isId(id))
+    throw invalidError('id', 'must be the id of an API session: a ULID, or a UUID v4', id)
+  await context.write(async (tx) => {
+    if (type === 'IDENTITY') await get(tx, identities, id)
+    const ids = await findTokenSessions(tx, type, id)
+    await sessions.revoke(tx, ids)
+    await revoke(tx, type, id, 'event')
+  })
+}
+
+/** The API sessions by OpenID Connect that a revocation ends. */
+async function findTokenSessions(tx: WriteContext, type: RevocationType, id: string): Promise<string[]> {
+  if (type === 'JTI') return []
+  const rows = await tx.db
+    .selectFrom('api_sessions')
+    .select('id')
+    .where(type === 'IDENTITY' ? 'identityId' : 'id', '=', id)
+    .where('clientId', 'is not', null)
+    .execute()
+  return rows.map((row) => row.id)
+}
+
+/** Returns a revocation; undefined if there is none of this id, or its tokens have all ended. */
+export function findRevocation(db: Context['db'], id: string) {
+  return db.selectFrom('revocations').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
 /** Whether a change ends a session whose tokens routers may still admit. Those of one whose time is over have ended, too. */
@@ -81,8 +128,13 @@ export async function removeEndedRevocations(context: Context): Promise<void> {
   })
 }
 
-function recordRevocation(tx: WriteContext, id: string, after: TokenRevocation | undefined): void {
+function recordRevocation(
+  tx: WriteContext,
+  id: string,
+  after: TokenRevocation | undefined,
+  audit: AuditDetail = 'none',
+): void {
   const operation = after ? 'create' : 'delete'
-  const change = { operation, audit: 'none', resource: 'revocations', id, at: tx.clock.now() } as const
+  const change = { operation, audit, resource: 'revocations', id, at: tx.clock.now() } as const
   tx.record(after ? { ...change, after } : change)
 }

@@ -1,0 +1,170 @@
+// Tokens that are bound to certificates: that of the sign-in, and those that a client requests with it.
+import { X509Certificate } from 'node:crypto'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { callOverTls, clientKey } from '../world/certificates.ts'
+import { CLIENT } from '../world/controller.ts'
+import { type Device, People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
+import { bearer, encodeForm, type Form, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+
+const world = useController({ settings: OIDC_SETTINGS })
+let at: { url: string; rootPem: string }
+let people: People
+
+beforeAll(async () => {
+  at = await world.listen()
+  people = await People.in(world)
+})
+
+type Holder = { readonly cert: string; readonly key: string } | undefined
+
+const holderOf = ({ chain, key }: Device): Holder => ({ cert: chain, key: key.keyPem })
+const printOf = (pem: string) => new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
+
+const call = (holder: Holder, method: string, path: string, form?: Form, headers: Record<string, string> = {}) =>
+  callOverTls(at.url, at.rootPem, {
+    method,
+    path,
+    ...(form ? { body: encodeForm(form) } : {}),
+    headers: { ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}), ...headers },
+    ...holder,
+  } as never)
+
+/** The tokens of a sign-in over TLS. */
+async function signIn(holder: Holder, path: string, form: Form = {}, bearerOf: Holder = holder) {
+  const client = new OpenIdClient(world)
+  const begun = await call(holder, 'GET', `/oidc/authorize?${encodeForm(client.parameters)}`)
+  const id = new URL(String(begun.headers.location), at.url).searchParams.get('authRequestID') ?? ''
+  const login = await call(holder, 'POST', path, { id, ...form })
+  expect(login.status).toBe(302)
+  const back = await call(holder, 'GET', `/oidc/authorize/callback?id=${id}`)
+  const code = new URL(String(back.headers.location)).searchParams.get('code') ?? ''
+  return call(bearerOf, 'POST', '/oidc/oauth/token', {
+    grant_type: 'authorization_code',
+    client_id: 'native',
+    code,
+    code_verifier: client.verifier,
+    redirect_uri: REDIRECT,
+  })
+}
+
+const refresh = (holder: Holder, token: string, changes: Form = {}) =>
+  call(holder, 'POST', '/oidc/oauth/token', {
+    grant_type: 'refresh_token',
+    client_id: 'native',
+    refresh_token: token,
+    ...changes,
+  })
+
+const isAdmitted = async (holder: Holder, token: string) =>
+  (await call(holder, 'GET', `${CLIENT}/current-identity`, undefined, bearer(token))).status === 200
+
+describe('a sign-in by a certificate', () => {
+  it('gives tokens that are good for its holder only', async () => {
+    const [device, stranger] = [await people.device(), await people.device()]
+    const { body } = await signIn(holderOf(device), '/oidc/login/cert')
+    const print = printOf(device.chain)
+
+    expect(readClaims(body.access_token)).toMatchObject({ amr: ['cert'], z_cfs: [print], z_acf: print, z_ice: true })
+    expect(await isAdmitted(holderOf(device), body.access_token)).toBe(true)
+    expect(await isAdmitted(undefined, body.access_token)).toBe(false)
+    expect(await isAdmitted(holderOf(stranger), body.access_token)).toBe(false)
+    for (const holder of [undefined, holderOf(stranger)])
+      expect((await refresh(holder, body.refresh_token)).body.error).toBe('access_denied')
+    const next = await refresh(holderOf(device), body.refresh_token)
+    expect([next.status, readClaims(next.body.access_token).z_cfs]).toEqual([200, [print]])
+  })
+
+  it('of no identity is refused', async () => {
+    const client = new OpenIdClient(world)
+    const begun = await call(undefined, 'GET', `/oidc/authorize?${encodeForm(client.parameters)}`)
+    const id = new URL(String(begun.headers.location), at.url).searchParams.get('authRequestID') ?? ''
+
+    const { body, status } = await call(undefined, 'POST', '/oidc/login/cert', { id })
+
+    expect([status, body.code]).toEqual([401, 'INVALID_AUTH'])
+  })
+
+  it('is where a client with a certificate is sent', async () => {
+    const device = await people.device()
+    const begun = await call(
+      holderOf(device),
+      'GET',
+      `/oidc/authorize?${encodeForm(new OpenIdClient(world).parameters)}`,
+    )
+
+    expect(begun.headers.location).toMatch(/^\/oidc\/login\/cert\?/)
+  })
+})
+
+describe('a requested certificate', () => {
+  it('names the session alone, and binds the tokens of a sign-in by a password to it', async () => {
+    const person = await people.person()
+    const { csr, keyPem } = await clientKey('another name')
+    const form = { username: person.username, password: person.password, csrPem: csr }
+    const { body } = await signIn(undefined, '/oidc/login/password', form)
+
+    const claims = readClaims(body.access_token)
+    const certificate = new X509Certificate(body.session_cert)
+    const holder = { cert: body.session_cert, key: keyPem }
+    expect(claims.z_cfs).toEqual([printOf(body.session_cert)])
+    expect(certificate.subjectAltName).toMatch(
+      new RegExp(`^URI:spiffe://[^/]+/identity/${person.id}/apiSession/${claims.z_asid}/apiSessionCertificate/[^/]+$`),
+    )
+    expect([await isAdmitted(holder, body.access_token), await isAdmitted(undefined, body.access_token)]).toEqual([
+      true,
+      false,
+    ])
+    expect((await refresh(undefined, body.refresh_token)).body.error).toBe('access_denied')
+  })
+
+  it('that cannot be read is refused with the code', async () => {
+    const person = await people.person()
+    const form = { username: person.username, password: person.password, csrPem: 'broken' }
+    const { body, status } = await signIn(undefined, '/oidc/login/password', form)
+
+    expect([status, body.error]).toEqual([400, 'invalid_request'])
+  })
+
+  it('is replaced by a refresh, and the login certificate stays', async () => {
+    const device = await people.device()
+    const first = await clientKey('first')
+    const { body } = await signIn(holderOf(device), '/oidc/login/cert', { csrPem: first.csr })
+    const second = await clientKey('second')
+
+    const next = await refresh(holderOf(device), body.refresh_token, { csr_pem: second.csr })
+
+    const former = { cert: body.session_cert, key: first.keyPem }
+    expect(readClaims(body.access_token).z_cfs).toEqual([printOf(device.chain), printOf(body.session_cert)])
+    expect(readClaims(next.body.access_token).z_cfs).toEqual([printOf(device.chain), printOf(next.body.session_cert)])
+    expect((await refresh(former, next.body.refresh_token)).body.error).toBe('access_denied')
+    expect((await refresh({ cert: next.body.session_cert, key: second.keyPem }, next.body.refresh_token)).status).toBe(
+      200,
+    )
+  })
+
+  it('is ignored by a refresh of tokens that are not bound', async () => {
+    const person = await people.person()
+    const { body } = await signIn(undefined, '/oidc/login/password', {
+      username: person.username,
+      password: person.password,
+    })
+
+    const next = await refresh(undefined, body.refresh_token, { csr_pem: (await clientKey('late')).csr })
+
+    expect([next.status, next.body.session_cert, readClaims(next.body.access_token).z_cfs]).toEqual([
+      200,
+      undefined,
+      null,
+    ])
+  })
+})
+
+it('a stray certificate binds no token of a sign-in by a password', async () => {
+  const [device, person] = [await people.device(), await people.person()]
+  const form = { username: person.username, password: person.password }
+  const { body } = await signIn(holderOf(device), '/oidc/login/password', form)
+
+  expect(readClaims(body.access_token)).toMatchObject({ z_cfs: null, sub: person.id })
+  expect(await isAdmitted(undefined, body.access_token)).toBe(true)
+})

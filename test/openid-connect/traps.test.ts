@@ -1,0 +1,342 @@
+// Attacks on sign-in by OpenID Connect: redirects, codes, tokens and requests in the wrong hands.
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { decodeProtectedHeader, SignJWT, UnsecuredJWT } from 'jose'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { AuthorizationRequests } from '../../src/authentication/openid-connect/authorization-requests.ts'
+import { isRedirectUriAllowed } from '../../src/authentication/openid-connect/redirect-uris.ts'
+import { CLIENT, MANAGEMENT, TestClock } from '../world/controller.ts'
+import { People } from '../world/people.ts'
+import { useController } from '../world/use-controller.ts'
+import { bearer, encodeForm, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+
+const world = useController({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
+let people: People
+
+beforeAll(async () => {
+  people = await People.in(world)
+})
+
+const ask = (token: string, path = `${CLIENT}/current-identity`) =>
+  world.send({ method: 'GET', path, headers: bearer(token) })
+
+describe('a redirect URI', () => {
+  it.each([
+    'openziti://auth/callback',
+    'http://localhost:8080/auth/callback',
+    'http://127.0.0.1:31999/auth/callback',
+    'https://localhost:1/auth/callback',
+    'https://127.0.0.1:65535/auth/callback',
+    'https://console.example.com/auth/callback',
+  ])('%s is accepted', (uri) => {
+    expect(isRedirectUriAllowed(uri, ['https://console.example.com/auth/callback'])).toBe(true)
+  })
+
+  it.each([
+    'https://localhost:80@evil.example.com/auth/callback',
+    'https://localhost:80%40evil.example.com/auth/callback',
+    'http://localhost:8080\\@evil.example.com/auth/callback',
+    'http://user@localhost:8080/auth/callback',
+    'http://localhost/auth/callback',
+    'http://localhost:/auth/callback',
+    'http://localhost:0/auth/callback',
+    'http://localhost:65536/auth/callback',
+    'http://localhost:08080/auth/callback',
+    'http://localhost:8080/auth/callback/',
+    'http://localhost:8080/auth/callback?next=x',
+    'http://localhost:8080/auth/callback#fragment',
+    'http://localhost:8080/auth/../auth/callback',
+    'http://localhost:8080/auth%2Fcallback',
+    'http://localhost:8080//auth/callback',
+    'http://LOCALHOST:8080/auth/callback',
+    'http://localhost.:8080/auth/callback',
+    'http://localhost.evil.example.com:8080/auth/callback',
+    'http://127.0.0.2:8080/auth/callback',
+    'http://[::1]:8080/auth/callback',
+    'http://2130706433:8080/auth/callback',
+    'HTTP://localhost:8080/auth/callback',
+    'javascript:alert(1)//localhost:8080/auth/callback',
+    'openziti://auth/callback/..',
+    'openziti://evil/auth/callback',
+    ' http://localhost:8080/auth/callback',
+    'http://localhost:8080/auth/callback\n',
+    'https://console.example.com/auth/callback?x=y',
+    'https://CONSOLE.example.com/auth/callback',
+    'https://console.example.com.evil.com/auth/callback',
+    '',
+  ])('%j is refused', (uri) => {
+    expect(isRedirectUriAllowed(uri, ['https://console.example.com/auth/callback'])).toBe(false)
+  })
+
+  it('of the settings is in force with its commit, and exactly as it is written', async () => {
+    const uri = 'https://console.example.com/auth/callback'
+    const before = await new OpenIdClient(world).authorize({ redirect_uri: uri })
+    await people.manage('PATCH', '/controller-settings/global', {
+      oidc: { redirectUris: [uri, 'https://*.example.org/cb'] },
+    })
+
+    const after = await new OpenIdClient(world).authorize({ redirect_uri: uri })
+    const glob = await new OpenIdClient(world).authorize({ redirect_uri: 'https://evil.example.org/cb' })
+
+    expect([before.status, after.status, glob.status]).toEqual([400, 302, 400])
+  })
+})
+
+describe('authorization requests', () => {
+  const challenge = createHash('sha256').update('x').digest('base64url')
+  const values = (source: string) => ({
+    ...{ clientId: 'native' as const, redirectUri: REDIRECT, scopes: [], state: undefined, nonce: undefined },
+    ...{ codeChallenge: challenge, isSilent: false, issuer: 'https://localhost/oidc', configTypes: [], source },
+  })
+  const login = {
+    ...{ apiSessionId: 'some', externalTokens: [], envInfo: undefined, sdkInfo: undefined, csr: undefined },
+    remoteAddress: '',
+  }
+
+  it('without a sign-in are bounded, and give way to later ones', () => {
+    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 1_000, maxPerSource: 100 })
+    for (let count = 0; count < 100_000; count++) requests.begin(values(`source ${count % 50}`))
+
+    expect(requests.size).toBe(1_000)
+  })
+
+  it('of one source displace none of another', () => {
+    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 1_000, maxPerSource: 100 })
+    const own = requests.begin(values('home'))
+    for (let count = 0; count < 100_000; count++) requests.begin(values('storm'))
+
+    expect(requests.find(own.id)).toBe(own)
+    expect(requests.size).toBe(101)
+  })
+
+  it('with a sign-in are displaced by none without', () => {
+    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 100, maxPerSource: 100 })
+    const own = requests.begin(values('home'))
+    requests.setLogin(own, login)
+    for (let count = 0; count < 10_000; count++) requests.begin(values(`source ${count}`))
+
+    expect(requests.find(own.id)).toBe(own)
+  })
+
+  it('end after ten minutes, and tell the sessions of those that were not completed', () => {
+    const clock = new TestClock()
+    const requests = new AuthorizationRequests(clock)
+    const [open, signedIn, redeemed] = [
+      requests.begin(values('a')),
+      requests.begin(values('a')),
+      requests.begin(values('a')),
+    ]
+    requests.setLogin(signedIn, login)
+    requests.setLogin(redeemed, { ...login, apiSessionId: 'redeemed' })
+    requests.redeem(redeemed)
+    clock.advance(10 * 60_000)
+
+    expect([requests.find(open.id), requests.find(signedIn.id)]).toEqual([undefined, undefined])
+    expect(requests.takeAbandoned()).toEqual(['some'])
+    requests.begin(values('a'))
+    expect(requests.size).toBe(1)
+  })
+
+  it('by the thousand leave sign-ins possible', async () => {
+    const client = new OpenIdClient(world)
+    await Promise.all(Array.from({ length: 3_000 }, () => client.authorize()))
+
+    expect((await client.signIn(await people.person())).access_token).toBeDefined()
+  })
+
+  it('are not found by guessed ids', async () => {
+    const client = new OpenIdClient(world)
+    await client.begin()
+    const ids = ['', '0', '00000000-0000-4000-8000-000000000000', '*', '__proto__', 'constructor', "' or 1=1"]
+
+    for (const id of ids) {
+      expect((await client.get(`/oidc/login/username?authRequestID=${encodeURIComponent(id)}`)).status).toBe(401)
+      expect((await client.get(`/oidc/authorize/callback?id=${encodeURIComponent(id)}`)).status).toBe(400)
+    }
+  })
+})
+
+describe('credentials in a URL', () => {
+  it('are not read', async () => {
+    const person = await people.person()
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    const query = encodeForm({ username: person.username, password: person.password })
+
+    expect((await client.postForm(`/oidc/login/password?${query}`, { id })).status).toBe(400)
+    await client.login(id, person)
+    const code = await client.finish(id)
+    const parameters = { grant_type: 'authorization_code', client_id: 'native', code, code_verifier: client.verifier }
+    const tokenQuery = encodeForm({ ...parameters, redirect_uri: REDIRECT })
+    expect((await client.postForm(`/oidc/oauth/token?${tokenQuery}`, {})).status).toBe(400)
+    expect((await client.get(`/oidc/oauth/token?${tokenQuery}`)).status).toBe(405)
+    expect((await client.get('/oidc/revoke?client_id=native&token=x')).status).toBe(405)
+  })
+})
+
+describe('a bearer token', () => {
+  const forge = async (changes: Record<string, unknown>) => {
+    const { access_token: token } = await new OpenIdClient(world).signIn(await people.person())
+    const { kid } = decodeProtectedHeader(token)
+    return { claims: { ...readClaims(token), ...changes }, kid: String(kid) }
+  }
+
+  it('that another key signed in the name of the controller is refused', async () => {
+    const { claims, kid } = await forge({})
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const forged = await new SignJWT(claims).setProtectedHeader({ alg: 'ES256', kid }).sign(privateKey)
+
+    const { headers, status } = await ask(forged)
+
+    expect([status, headers['www-authenticate']]).toEqual([
+      401,
+      'Bearer realm="openziti-oidc" error="invalid" error_description="token is invalid"',
+    ])
+  })
+
+  it('without a signature, or of another algorithm, is refused', async () => {
+    const { claims, kid } = await forge({})
+    const unsigned = new UnsecuredJWT(claims).encode()
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+    const secret = publicKey.export({ type: 'spki', format: 'der' })
+    const hmac = await new SignJWT(claims).setProtectedHeader({ alg: 'HS256', kid }).sign(secret)
+
+    expect([(await ask(unsigned)).status, (await ask(hmac)).status]).toEqual([401, 401])
+  })
+
+  it.each([
+    ['for another audience', { aud: ['another'] }],
+    ['of another kind', { z_t: 'r' }],
+    ['of no kind', { z_t: undefined }],
+    ['of no session', { z_asid: undefined }],
+    ['of a session that does not exist', { z_asid: '01AAAAAAAAAAAAAAAAAAAAAAAA' }],
+    ['without an end', { exp: undefined }],
+    ['that begins later', { nbf: 99_999_999_999 }],
+  ])('%s is refused', async (_name, changes) => {
+    const { claims } = await forge(changes)
+
+    expect((await ask(await world.controller.tokenKeys.sign(claims))).status).toBe(401)
+  })
+
+  it('that names a session with a token of its own is refused', async () => {
+    const person = await people.person()
+    await people.sessionOf(person)
+    const [session] = await people.manage('GET', `/api-sessions?filter=identity="${person.id}"`)
+    const { claims } = await forge({ z_asid: session.id })
+
+    expect((await ask(await world.controller.tokenKeys.sign(claims))).status).toBe(401)
+  })
+
+  it('for a service, or for TOTP, calls no API', async () => {
+    const { claims } = await forge({ z_t: 's', aud: ['openziti'] })
+
+    expect((await ask(await world.controller.tokenKeys.sign(claims))).status).toBe(401)
+  })
+
+  it('is not read beside a session header', async () => {
+    const { access_token: token } = await new OpenIdClient(world).signIn(await people.person())
+    const headers = { ...bearer(token), 'zt-session': 'something' }
+    const response = await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, headers })
+
+    expect([response.status, response.headers['www-authenticate']]).toEqual([
+      401,
+      'zt-session realm="zt-session" error="invalid" error_description="token is invalid"',
+    ])
+  })
+
+  it('stays no good in memory after its session has ended', async () => {
+    const { access_token: token } = await new OpenIdClient(world).signIn(await people.person())
+    expect((await ask(token)).status).toBe(200)
+    await people.manage('DELETE', `/api-sessions/${readClaims(token).z_asid}`)
+
+    expect((await ask(token)).status).toBe(401)
+  })
+
+  it('is in no record of the audit', async () => {
+    const { access_token, refresh_token } = await new OpenIdClient(world).signIn(await people.person({ isAdmin: true }))
+    await world.send({
+      method: 'POST',
+      path: `${MANAGEMENT}/services`,
+      body: { name: 'audited', encryptionRequired: true },
+      headers: bearer(access_token),
+    })
+    const audit = await people.manage('GET', '/controller/audit?limit=500')
+
+    const text = JSON.stringify(audit)
+    for (const token of [access_token, refresh_token]) expect(text).not.toContain(token.split('.')[2])
+    expect(text).not.toContain(readClaims(refresh_token).jti)
+  })
+})
+
+const MISSING =
+  'zt-session realm="zt-session" error="missing" error_description="no matching token was provided", Bearer realm="openziti-oidc" error="missing" error_description="no matching token was provided"'
+
+describe('a refusal', () => {
+  it('says which credential is missing, invalid or expired', async () => {
+    const tokens = await new OpenIdClient(world).signIn(await people.person())
+    const challengeOf = async (authorization?: string) =>
+      (await world.send({ method: 'GET', path: `${CLIENT}/services`, headers: authorization ? { authorization } : {} }))
+        .headers['www-authenticate']
+
+    expect(await challengeOf()).toBe(MISSING)
+    expect(await challengeOf('Basic eDp5')).toBe(MISSING)
+    expect(await challengeOf(`bearer ${tokens.access_token}`)).toBe(MISSING)
+    expect(await challengeOf(`Bearer ${tokens.refresh_token}`)).toBe(MISSING)
+    expect(await challengeOf('Bearer garbage')).toMatch(/^Bearer realm="openziti-oidc" error="invalid"/)
+    world.clock.advance(31 * 60_000)
+    expect(await challengeOf(`Bearer ${tokens.access_token}`)).toBe(
+      'Bearer realm="openziti-oidc" error="expired" error_description="token expired"',
+    )
+  })
+
+  it('of an open operation has no challenge, whatever token is sent along', async () => {
+    const { headers, status } = await ask('garbage', `${CLIENT}/version`)
+
+    expect([status, headers['www-authenticate']]).toEqual([200, undefined])
+  })
+})
+
+describe('a revocation by an administrator', () => {
+  it.each([
+    ['of the token', 'JTI', 'jti'],
+    ['of the session', 'API_SESSION', 'z_asid'],
+    ['of the identity', 'IDENTITY', 'sub'],
+  ])('%s ends what it names, and is shown', async (_name, type, claim) => {
+    const person = await people.person()
+    const { access_token: token } = await new OpenIdClient(world).signIn(person)
+    const id = readClaims(token)[claim]
+    expect((await ask(token)).status).toBe(200)
+
+    const created = await people.ask('POST', '/revocations', { id, type, tags: { a: 'b' } })
+
+    expect([created.status, created.body.data.id]).toEqual([201, id])
+    expect((await ask(token)).status).toBe(401)
+    expect(await people.manage('GET', `/revocations/${id}`)).toMatchObject({ id, type })
+    const later = await new OpenIdClient(world).signIn(person)
+    expect((await ask(later.access_token)).status).toBe(200)
+  })
+
+  it('of a refresh token has it refused', async () => {
+    const client = new OpenIdClient(world)
+    const { refresh_token } = await client.signIn(await people.person())
+    await people.manage('POST', '/revocations', { id: readClaims(refresh_token).jti, type: 'JTI' })
+
+    const { body } = await client.postForm('/oidc/oauth/token', {
+      grant_type: 'refresh_token',
+      client_id: 'native',
+      refresh_token,
+    })
+
+    expect([body.error, body.error_description]).toEqual(['invalid_grant', expect.stringMatching(/revoked/)])
+  })
+
+  it.each([
+    ['another type', { id: '81aeb781-0421-4aa0-b97b-309548f29d61', type: 'jti' }, 400],
+    ['no type', { id: '81aeb781-0421-4aa0-b97b-309548f29d61' }, 400],
+    ['no id', { type: 'JTI' }, 400],
+    ['an id that is none of a token', { id: 'abc', type: 'JTI' }, 400],
+    ['an id that is none of a session', { id: 'abc', type: 'API_SESSION' }, 400],
+    ['an identity that does not exist', { id: 'nope', type: 'IDENTITY' }, 404],
+  ])('with %s is refused', async (_name, body, status) => {
+    expect((await people.ask('POST', '/revocations', body)).status).toBe(status)
+  })
+})
