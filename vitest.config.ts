@@ -22,7 +22,8 @@ const common = {
   expect: { poll: { timeout: 20_000 } },
   hookTimeout: 60_000,
   pool: 'forks' as const,
-  maxWorkers: 2,
+  // More than the two cores of a small machine, because many tests wait for processes, sockets and clocks.
+  maxWorkers: 3,
 }
 
 export default defineConfig({
