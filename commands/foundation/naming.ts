@@ -110,8 +110,8 @@ function toWords(rest: readonly string[]): string[] {
 /** The noun of a command: `/specs/:id` has the same noun as `/specs`. */
 function toCommandNoun(noun: string, head: string, rest: readonly string[], api: ApiDescription): string {
   if (noun !== head || rest.length === 0 || findResource(head, api)) return noun
-  const isListPath = ({ path }: OperationDescription) => splitPath(path).join('/') === head
-  return api.operations.some((other) => isListed(other) && isListPath(other)) ? toSingular(head) : noun
+  const listPaths = [`/${head}`, `/controller/${head}`]
+  return api.operations.some((other) => listPaths.includes(other.path) && isListed(other)) ? toSingular(head) : noun
 }
 
 function toVerb(operation: OperationDescription, rest: readonly string[]): string {

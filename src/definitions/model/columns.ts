@@ -73,11 +73,7 @@ export function readReference(
   return path.reduce<unknown>((value, member) => (value as Record<string, unknown>)[member], entity[column])
 }
 
-/** The fields of all `resources` that mention records of `plural`. */
-export function listMentions(plural: string, resources: readonly AnyResource[]): Mention[] {
-  return resources.flatMap((from) =>
-    listReferenceFields(from)
-      .filter(({ target }) => target === plural)
-      .map((reference) => ({ from, ...reference })),
-  )
+/** The references of all `resources`, each with the resource that has it. */
+export function listMentions(resources: readonly AnyResource[]): Mention[] {
+  return resources.flatMap((from) => listReferenceFields(from).map((reference) => ({ from, ...reference })))
 }

@@ -5,7 +5,6 @@ import { type AuditMask, compileAuditMask } from './audit-mask.ts'
 import { type BodyShapes, compileBodyShapes } from './body-shapes.ts'
 import {
   listFields,
-  listMentions,
   listReferenceFields,
   listSetTables,
   type Mention,
@@ -44,8 +43,15 @@ export interface CompiledResource {
   readonly bodyShapes: BodyShapes
 }
 
-/** Compiles one of `resources`, which are all that there are. */
-export function compileResource(definition: AnyResource, resources: readonly AnyResource[]): CompiledResource {
+/**
+ * Compiles one of `resources`, which are all that there are.
+ * @param mentions the references of all of them
+ */
+export function compileResource(
+  definition: AnyResource,
+  resources: readonly AnyResource[],
+  mentions: readonly Mention[],
+): CompiledResource {
   const { plural, subtypeOf } = definition
   const fields = listFields(definition)
   return {
@@ -56,7 +62,7 @@ export function compileResource(definition: AnyResource, resources: readonly Any
     sets: listSetTables(definition),
     references: listReferenceFields(definition),
     findUndeclared: compileUndeclaredSearch(definition),
-    mentions: listMentions(plural, resources),
+    mentions: mentions.filter(({ target }) => target === plural),
     subtypes: resources.filter((other) => other.subtypeOf?.resource === plural),
     withParent: subtypeOf ? [plural, subtypeOf.resource] : [plural],
     filterSource: compileFilterSource(definition),

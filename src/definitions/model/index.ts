@@ -1,11 +1,14 @@
 // The registry of compiled resources, made once when the process starts.
 import type { AnyResource } from '../resources/define.ts'
 import { resources } from '../resources/index.ts'
+import { listMentions } from './columns.ts'
 import { type CompiledResource, compileResource } from './compiled-resource.ts'
+
+const mentions = listMentions(resources)
 
 /** Every resource, compiled. */
 export const compiledResources: readonly CompiledResource[] = (resources as readonly AnyResource[]).map((resource) =>
-  compileResource(resource, resources),
+  compileResource(resource, resources, mentions),
 )
 
 const byPlural: ReadonlyMap<string, CompiledResource> = new Map(
