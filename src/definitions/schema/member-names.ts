@@ -12,13 +12,20 @@ export function withSchemaNames(schema: JsonSchema, value: unknown): unknown {
   }
   const { properties } = schema
   if (typeof value !== 'object' || value === null || !properties) return value
-  const missingNames = Object.keys(properties).filter((name) => !Object.hasOwn(value, name))
-  const byFoldedName = new Map(missingNames.map((name) => [name.toLowerCase(), name]))
+  let byFoldedName: ReadonlyMap<string, string> | undefined
   return Object.fromEntries(
     Object.entries(value).map(([sent, member]) => {
-      const name = Object.hasOwn(properties, sent) ? sent : (byFoldedName.get(sent.toLowerCase()) ?? sent)
+      // Most clients send every name as it is.
+      if (!Object.hasOwn(properties, sent)) byFoldedName ??= foldMissingNames(properties, value)
+      const name = Object.hasOwn(properties, sent) ? sent : (byFoldedName?.get(sent.toLowerCase()) ?? sent)
       const memberSchema = Object.hasOwn(properties, name) ? properties[name] : undefined
       return [name, memberSchema ? withSchemaNames(memberSchema, member) : member]
     }),
   )
+}
+
+/** Returns the names of a schema that a value does not have, by their lower case. */
+function foldMissingNames(properties: NonNullable<JsonSchema['properties']>, value: object): Map<string, string> {
+  const missingNames = Object.keys(properties).filter((name) => !Object.hasOwn(value, name))
+  return new Map(missingNames.map((name) => [name.toLowerCase(), name]))
 }

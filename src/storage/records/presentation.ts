@@ -186,15 +186,14 @@ function renderTails(
   only: readonly string[] | undefined,
   form: JsonForm,
 ): string[] {
-  const { computed: all } = getCompiledResource(resource.plural).recordPlan
-  const computed = only ? all.filter(({ name }) => only.includes(name)) : all
+  const { computed } = getCompiledResource(resource.plural).recordPlan
   const offlineMembers = hideOfflineFields(context, resource)
   // Records that are described by the same object end in the same way.
   const tailsByMembers = new Map<object | undefined, string>()
   return computedMembers.map((members) => {
     const cachedTail = tailsByMembers.get(members)
     if (cachedTail !== undefined) return cachedTail
-    const text = renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members)
+    const text = renderComputedFields(computed, offlineMembers ? { ...members, ...offlineMembers } : members, only)
     const tail = `${toForm(text, form)}}`
     tailsByMembers.set(members, tail)
     return tail

@@ -97,15 +97,17 @@ function renderStoredMembers(
 /**
  * Computed members as marked text (`JsonForm`), each with a comma before it; only those that are declared, and not those that are
  * undefined.
+ * @param only the members to show, if not all
  */
 export function renderComputedFields(
   declared: readonly ComputedMember[],
   values: Readonly<Record<string, unknown>>,
+  only?: readonly string[],
 ): string {
   let text = ''
   for (const { name, key } of declared) {
     const value = values[name]
-    if (value !== undefined) text += key + toJsonText(value)
+    if (value !== undefined && (!only || only.includes(name))) text += key + toJsonText(value)
   }
   return text
 }
