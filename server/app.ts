@@ -226,8 +226,7 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
       bearerTokens: readBearerTokens(request.raw),
       accessToken: request.state.accessToken,
-      localPort: request.raw.socket.localPort,
-      remoteAddress: `${request.ip}:${request.raw.socket.remotePort ?? 0}`,
+      socket: request.raw.socket,
     })
     const succeed = (response: Response) =>
       void send(request, reply, hasEnvelope ? withWarnings(response, tolerance.ignoredMembers) : response, mayBeStored)

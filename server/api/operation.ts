@@ -1,4 +1,5 @@
 // One operation of the APIs, as data: the routes, the documents, the commands and the contract tests follow from it.
+import type { Socket } from 'node:net'
 import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { OAuthError } from '../../src/authentication/openid-connect/oauth-error.ts'
 import type { Controller } from '../../src/controller.ts'
@@ -76,10 +77,8 @@ export interface Call<B = unknown> {
   readonly bearerTokens: readonly string[]
   /** The one of them that is the access token of the caller's session. */
   readonly accessToken: AccessToken | undefined
-  /** The port of the connection, on this side. */
-  readonly localPort: number | undefined
-  /** Address and port of the other side. */
-  readonly remoteAddress: string
+  /** The ports of the connection. To read them is a call to the system, which few operations need. */
+  readonly socket: Pick<Socket, 'localPort' | 'remotePort'>
 }
 
 /** The shape of a response's `data`, for documents. */

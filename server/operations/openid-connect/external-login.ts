@@ -10,7 +10,7 @@ import { type AnyOperation, type Call, defineOperation } from '../../api/operati
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
 import { findOwnRequest } from './browsers.ts'
-import { COMMON, requireIssuer, textQuery } from './forms.ts'
+import { COMMON, getRemoteAddress, requireIssuer, textQuery } from './forms.ts'
 import { errorPage, explain, showNextStep } from './pages.ts'
 
 type PageCall = Call<undefined>
@@ -63,7 +63,7 @@ async function showFailure(
 }
 
 async function comeBack(call: PageCall): Promise<Response> {
-  const { controller, context, peer, query, remoteAddress } = call
+  const { controller, context, peer, query } = call
   const { code, iss, state = '' } = query as Readonly<Record<string, string | undefined>>
   const request = requireBrowserRequest(call, readRequestId(state))
   const signer = requireSigner(call, request.external?.signerId ?? '')
@@ -74,7 +74,9 @@ async function comeBack(call: PageCall): Promise<Response> {
       return showNextStep(call, request, { text: `${signer.name} did not sign you in.`, status: 401 })
     if (await addExternalToken(controller, request, token)) return showNextStep(call, request)
     const credentials = { peer, bearerTokens: [token] }
-    await signInToRequest(controller, context, request, 'ext-jwt', credentials, { remoteAddress })
+    await signInToRequest(controller, context, request, 'ext-jwt', credentials, {
+      remoteAddress: getRemoteAddress(call),
+    })
     return showNextStep(call, request)
   })
 }

@@ -29,10 +29,15 @@ export const formBody: BodyReader<URLSearchParams> = {
 }
 
 /** The issuer for a request. @throws NOT_FOUND if its host is none of the controller's */
-export function requireIssuer({ controller, headers, localPort }: Call<unknown>): string {
-  const issuer = controller.openIdConnect.issuers.find(String(headers.host ?? ''), localPort)
+export function requireIssuer({ controller, headers, socket }: Call<unknown>): string {
+  const issuer = controller.openIdConnect.issuers.find(String(headers.host ?? ''), socket.localPort)
   if (issuer === undefined) throw errors.NOT_FOUND({ message: 'this controller has no such host' })
   return issuer
+}
+
+/** Address and port of the client, as tokens name them. */
+export function getRemoteAddress({ context, socket }: Call<unknown>): string {
+  return `${context.origin.address}:${socket.remotePort ?? 0}`
 }
 
 /** Nothing of a sign-in may be stored by browsers and proxies (RFC 6749, section 5.1), or sent on as a referrer. */

@@ -21,7 +21,7 @@ import { type AnyOperation, type Call, defineOperation } from '../../api/operati
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
 import { findOwnRequest } from './browsers.ts'
-import { COMMON, NO_STORE, requireIssuer, textQuery } from './forms.ts'
+import { COMMON, getRemoteAddress, NO_STORE, requireIssuer, textQuery } from './forms.ts'
 import { type CodeBody, codeBody, type LoginBody, loginBody } from './login-bodies.ts'
 
 export const LOGIN = {
@@ -98,13 +98,13 @@ function refuseToken({ controller }: Pick<Call, 'controller'>, { reason }: SignI
 
 function signInBy(method: Method) {
   return async (call: Call<LoginBody>): Promise<Response> => {
-    const { bearerTokens, body, context, controller, peer, remoteAddress } = call
+    const { bearerTokens, body, context, controller, peer } = call
     const request = requireRequest(call)
     const { configTypes, csrPem: csr, envInfo, password, sdkInfo, username } = body
     const credentials = { peer, bearerTokens, ...(username ? { username } : {}), ...(password ? { password } : {}) }
     const reported = {
       csr,
-      remoteAddress,
+      remoteAddress: getRemoteAddress(call),
       ...(configTypes ? { configTypes } : {}),
       ...(envInfo ? { envInfo } : {}),
       ...(sdkInfo ? { sdkInfo } : {}),

@@ -8,6 +8,7 @@ import type { LiveApiSession } from '../../../src/authentication/api-sessions/li
 import type { AccessToken } from '../../../src/authentication/openid-connect/access-tokens.ts'
 import { provesSession } from '../../../src/authentication/openid-connect/proof-of-possession.ts'
 import type { Controller } from '../../../src/controller.ts'
+import type { Instant } from '../../../src/foundation/clock.ts'
 import type { Dialect } from '../../../src/settings/config.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
 import type { Caller } from '../../../src/storage/transactions/context.ts'
@@ -38,7 +39,7 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
     // A session header counts also if it names no session.
     if (header.dialect !== undefined || raw.headers.authorization === undefined) {
       const session = header.token === undefined ? undefined : auth.apiSessions.use(header.token, now)
-      return identifySession(controller, request, session, done)
+      return identifySession(controller, request, session, now, done)
     }
     const bearerTokens = readBearerTokens(raw)
     const accessToken = findVerified(controller, bearerTokens)
@@ -90,7 +91,7 @@ function identifyBearer(
   auth.apiSessions.useById(session.id, now)
   request.state.accessToken = accessToken
   request.state.dialect = toSessionDialect(request.state.dialect, accessToken)
-  identifySession(controller, request, session, done)
+  identifySession(controller, request, session, now, done)
 }
 
 /** Returns the dialect in which the session began. */
@@ -102,11 +103,12 @@ function identifySession(
   controller: Controller,
   request: FastifyRequest,
   session: LiveApiSession | undefined,
+  now: Instant,
   done: (failure?: Error) => void,
 ): void {
   const { auth, clock } = controller
   const { state } = request
-  state.caller = callerFromApiSession(auth, session, NO_TOKENS, clock.now())
+  state.caller = callerFromApiSession(auth, session, NO_TOKENS, now)
   const externalTokens = session && requiresToken(controller, session) ? readExternalTokens(request) : NO_TOKENS
   if (!session || externalTokens.length === 0) {
     done()
