@@ -40,7 +40,7 @@ function makePage(title: string, { formTargets, error }: SignInView, content: Ht
 }
 
 const introduction = ({ host, destination }: SignInView) =>
-  html`<p class="faint">to <strong>${host}</strong>. Then you return to ${destination}.</p>`
+  html`<p class="faint">You sign in to <strong>${host}</strong>. Then you return to ${destination}.</p>`
 
 /** Name and password, and what else the browser can sign in with. */
 export function passwordPage(view: SignInView, choices: Choices, username = ''): HtmlPage {
@@ -101,10 +101,11 @@ ${signers.map((signer) => signerLink(requestId, signer))}`,
   )
 }
 
-const codeInput = (label: string, hint: Html, error: string | undefined) =>
-  html`<label for="code">${label}</label>
-<input id="code" name="code" autocomplete="one-time-code" inputmode="text" autocapitalize="characters" spellcheck="false" maxlength="20" required autofocus aria-describedby="hint"${error === undefined ? undefined : new Html(' aria-invalid="true"')}>
-<p class="faint" id="hint">${hint}</p>`
+const codeInput = (hint: string, error: string | undefined, isFocused: boolean) =>
+  html`${errorText(error)}
+<label for="code">Code</label>
+<input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" maxlength="20" required${isFocused ? new Html(' autofocus') : undefined} aria-describedby="${error === undefined ? 'hint' : 'error hint'}"${error === undefined ? undefined : new Html(' aria-invalid="true"')}>
+<p class="faint hint" id="hint">${hint}</p>`
 
 /** The code of the second factor. */
 export function totpPage(view: SignInView): HtmlPage {
@@ -113,10 +114,9 @@ export function totpPage(view: SignInView): HtmlPage {
     'Second factor',
     view,
     html`${introduction(view)}
-${errorText(error)}
 <form method="post" action="/oidc/login/totp">
 ${hiddenId(requestId)}
-${codeInput('Code', html`The six digits that your authenticator app shows now, or one of your recovery codes.`, error)}
+${codeInput('The six digits that your authenticator app shows now, or one of your recovery codes.', error, true)}
 <button>Continue</button>
 </form>`,
   )
@@ -151,8 +151,7 @@ export function verifyPage(view: SignInView, { qrCode, secret, recoveryCodes }: 
   return makePage(
     'Set up a second factor',
     view,
-    html`${errorText(error)}
-<h2>1. Scan this code with your authenticator app</h2>
+    html`<h2>1. Scan this code with your authenticator app</h2>
 <div class="qr" role="img" aria-label="QR code for your authenticator app; the key below holds the same">${qrCode}</div>
 <p class="faint">Or type this key into the app: <code>${secret.replace(/(.{4})(?=.)/g, '$1 ')}</code></p>
 <h2>2. Save these recovery codes</h2>
@@ -162,7 +161,7 @@ ${recoveryCodes.map((code) => html`<li><code>${code}</code></li>\n`)}</ol>
 <form method="post" action="/oidc/login/totp/enroll/verify">
 ${hiddenId(requestId)}
 <h2>3. Enter the code that the app shows</h2>
-${codeInput('Code', html`Six digits. The app shows another code every half a minute.`, error)}
+${codeInput('Six digits. The app shows another code every half a minute.', error, error !== undefined)}
 <button>Continue</button>
 </form>`,
   )

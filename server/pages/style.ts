@@ -21,6 +21,7 @@ main {
 h1 { margin: 0 0 .25rem; font-size: 1.5rem; line-height: 1.25; }
 h2 { margin: 1.75rem 0 .25rem; font-size: 1.05rem; }
 p { margin: .25rem 0 1rem; overflow-wrap: anywhere; }
+p.hint { margin-top: .6rem; }
 .faint { color: var(--faint); }
 .error { padding: .65rem .85rem; border-radius: .5rem; background: var(--error-back); color: var(--error); }
 label { display: block; margin: 1rem 0 .3rem; font-weight: 600; }

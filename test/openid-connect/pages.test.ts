@@ -67,7 +67,8 @@ function expectSafePage({ headers, text }: Page): void {
   const inputs = Array.from(text.matchAll(/<input (?![^>]*type="hidden")[^>]*>/g), ([input]) => input)
   for (const input of inputs) {
     expect(text).toContain(`<label for="${/ id="([^"]+)"/.exec(input)?.[1]}">`)
-    for (const [, described = ''] of input.matchAll(/aria-describedby="([^"]+)"/g)) expect(ids).toContain(described)
+    for (const [, described = ''] of input.matchAll(/aria-describedby="([^"]+)"/g))
+      for (const id of described.split(' ')) expect(ids).toContain(id)
   }
   expect(text.match(/ autofocus/g)?.length ?? 0).toBeLessThanOrEqual(1)
 }
@@ -78,9 +79,17 @@ describe('a browser', () => {
     const page = await browser.open(authorizeUrl())
     expect([page.status, titleOf(page)]).toEqual([200, 'Sign in'])
     expectSafePage(page)
-    expect(page.text).toContain(`to <strong>${new URL(network.url).host}</strong>. Then you return to app.example.com.`)
+    expect(page.text).toContain(
+      `You sign in to <strong>${new URL(network.url).host}</strong>. Then you return to app.example.com.`,
+    )
     const { username, password } = await network.people.person()
     expectCode(await browser.submit(page, { username, password }))
+  })
+
+  it('is shown that it is signed out', async () => {
+    const page = await newBrowser().open(`${network.url}/oidc/logged-out`)
+    expect([page.status, titleOf(page)]).toEqual([200, 'You are signed out'])
+    expectSafePage(page)
   })
 
   it('may submit its forms to the controller and to the client only', async () => {

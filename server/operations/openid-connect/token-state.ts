@@ -3,7 +3,10 @@ import { OAuthError } from '../../../src/authentication/openid-connect/oauth-err
 import { revokeToken, signOut } from '../../../src/authentication/openid-connect/sign-out.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
+import { respondWithPage } from '../../pages/page.ts'
+import { endPage } from '../../pages/sign-in-pages.ts'
 import { redirect } from './authorize.ts'
+import { isBrowser } from './browsers.ts'
 import { COMMON, formBody, NO_STORE, requireIssuer, textQuery } from './forms.ts'
 import { jsonResponse, readClient } from './token.ts'
 
@@ -121,6 +124,9 @@ export const tokenStateOperations: readonly AnyOperation[] = [
     summary: 'Says that the session has ended.',
     access: { public: 'it is the same for everyone' },
     returns: TEXT_RETURNS,
-    run: () => ({ status: 200, contentType: 'text/plain', body: 'You are signed out.\n', headers: NO_STORE }),
+    run: ({ headers }) =>
+      isBrowser(headers)
+        ? respondWithPage(endPage('You are signed out', ['You may close this window.'], 200))
+        : { status: 200, contentType: 'text/plain', body: 'You are signed out.\n', headers: NO_STORE },
   }),
 ]

@@ -16,6 +16,7 @@ import {
   servicePolicyKind,
   toPlainName,
 } from './remedies.ts'
+import { findUnreportedClients, LEGACY_SIGN_IN_HINT } from './router-posture.ts'
 import { type AdviceQuestion, findFreeRecordName, loadNamesByIds } from './subject.ts'
 import { verifyRemedies } from './verified-remedies.ts'
 
@@ -111,9 +112,20 @@ export async function postureLink(question: AdviceQuestion): Promise<AdviceLink>
     unknown: `nothing is known of what ${policy.name} asks of the machine: ${toSentenceList(open)}`,
   }[evidence]
   const outcomes = { passing: 'passed', failing: 'failed', unknown: 'unknown' } as const
+  const [unreported] = await findUnreportedClients(context, 1, identity.id)
   const tasks = findings.flatMap(({ check, evidence }) =>
     evidence === 'passing' ? [] : describePostureTask(check, identity.name),
   )
+  if (unreported) {
+    const refusal = `routers of release 2 refuse ${service.name} to the client of ${identity.name}, because it signed in by OpenID Connect, and the C SDK reports nothing to routers that ${policy.name} asks of the machine`
+    return {
+      ...link,
+      outcome: 'failed',
+      message: evidence === 'passing' ? refusal : `${message}; ${refusal}`,
+      postureChecks: described,
+      hint: toSentenceList([...tasks, LEGACY_SIGN_IN_HINT]),
+    }
+  }
   const hint = tasks.length === 0 ? {} : { hint: toSentenceList(tasks) }
   return { ...link, outcome: outcomes[evidence], message, postureChecks: described, ...hint }
 }

@@ -4,9 +4,7 @@ import { sql } from 'kysely'
 import { toSetTableName } from '../../definitions/model/columns.ts'
 import { compiledResources } from '../../definitions/model/index.ts'
 import { getResource } from '../../definitions/resources/index.ts'
-import type { VersionInfo } from '../../definitions/resources/routers.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
-import type { OidcAnnouncement } from '../../network/routers/oidc-announcement.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import { getSqlDialect } from '../../storage/sql-dialect.ts'
 import type { Store } from '../../storage/store.ts'
@@ -205,37 +203,4 @@ export async function checkCertificates({ context, warnBeforeMs }: Network): Pro
     message: `the certificate ${notAfter < now ? 'ended' : 'ends'} at ${toIsoTime(notAfter)}`,
     remedy: CERTIFICATE_REMEDIES[kind] ?? 'controller certificate list --expiring',
   }))
-}
-
-/** The state of the announcement of OpenID Connect if the check passes. */
-export function describeOidc({ mode, isActive, hasSupporting }: OidcAnnouncement): string {
-  if (mode === 'never') return 'sign-in by OpenID Connect is not announced, by the setting oidc.announce'
-  if (isActive || hasSupporting) return 'sign-in by OpenID Connect is announced, and every router supports it'
-  return 'sign-in by OpenID Connect is not announced, because no router is of release 2.0 or later'
-}
-
-/** Routers of releases before 2.0, if others are newer, or if clients come that cannot use them. */
-export async function checkOidc({ context }: Network, oidc: OidcAnnouncement): Promise<Diagnosis[]> {
-  if (oidc.mode === 'never' || (oidc.mode === 'auto' && !oidc.hasSupporting)) return []
-  const rows = await context.db
-    .selectFrom('routers')
-    .select(['name', 'isEdge', 'lastVersion'])
-    .where(isOneOf(context.db, 'id', oidc.listUnsupporting()))
-    .orderBy('name')
-    .limit(MAX_DIAGNOSES_PER_CHECK)
-    .execute()
-  const effect = oidc.isActive
-    ? 'clients that sign in by OpenID Connect cannot use it'
-    : 'as long as it has enrolled, sign-in by OpenID Connect is not announced to clients'
-  return rows.map(({ name, isEdge, lastVersion }) => {
-    const command = isEdge === 1 ? 'edge-router' : 'router'
-    const version = lastVersion === null ? undefined : (JSON.parse(lastVersion) as VersionInfo).version
-    const release = version === undefined ? 'it has never connected' : `it last connected with release ${version}`
-    return {
-      check: 'oidc',
-      subject: `${command} ${name}`,
-      message: `${release}: ${effect}`,
-      remedy: `update it to release 2.0 or later, or: controller ${command} delete ${quoteWord(name)}`,
-    }
-  })
 }

@@ -21,13 +21,12 @@ import {
   checkCertificates,
   checkEnrollments,
   checkIdentities,
-  checkOidc,
   checkPolicies,
   checkRoles,
   checkServices,
-  describeOidc,
   type Network,
 } from './check-network.ts'
+import { checkOidc, checkRouterPosture, describeOidc } from './check-oidc.ts'
 import {
   type Diagnosis,
   type DoctorFinding,
@@ -110,6 +109,7 @@ export class Doctor {
       check('routers', 'every router is connected', () => this.#checkRouters(context)),
       check('data model', 'every connected router has its changes', () => this.#checkModel(context)),
       check('oidc', describeOidc(this.#options.oidc), () => checkOidc(network, this.#options.oidc)),
+      check('guarded services', 'routers know the posture of every client', () => checkRouterPosture(network, access)),
       check('enrollments', 'no enrollment has expired unused', () => checkEnrollments(network)),
       check('identities', 'every identity can sign in', () => checkIdentities(network)),
     ]

@@ -3,12 +3,11 @@
 // SDKs prefer OpenID Connect as soon as it is announced. Routers of releases before 2.0 refuse the tokens of such sessions, or do not
 // judge their policies, so by default one enrolled router of such a release keeps it from being announced.
 import type { Kysely } from 'kysely'
+import { supportsOidc } from '../../access/router-releases.ts'
 import type { VersionInfo } from '../../definitions/resources/routers.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { DerivedRows } from '../../storage/transactions/projection.ts'
-
-const FIRST_SUPPORTING_MAJOR = 2
 
 export class OidcAnnouncement implements DerivedRows {
   readonly kind = 'derived rows'
@@ -67,10 +66,4 @@ export class OidcAnnouncement implements DerivedRows {
       if (!isSupported) this.#unsupportingCount++
     }
   }
-}
-
-/** Whether a release supports these sessions. A router that has not connected, or a build without a release, may be any. */
-function supportsOidc(lastVersion: VersionInfo | null): boolean {
-  const major = /^v?(\d+)\.\d+\.\d+/.exec(lastVersion?.version ?? '')?.[1]
-  return major !== undefined && Number(major) >= FIRST_SUPPORTING_MAJOR
 }
