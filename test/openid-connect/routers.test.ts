@@ -1,0 +1,128 @@
+// Sessions by OpenID Connect at routers of release 2: which tokens they show, what routers are told, and how their rights end.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { CLIENT } from '../world/controller.ts'
+import { newName } from '../world/names.ts'
+import { People } from '../world/people.ts'
+import { enrolledRouter } from '../world/router/enrolled-router.ts'
+import { FollowingRouter } from '../world/router/following-router.ts'
+import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
+import { TestNetwork } from '../world/router/network.ts'
+import { bearer, OpenIdClient, readClaims, type Tokens } from './client.ts'
+
+const LISTENERS = [{ address: '127.0.0.1:0', apis: ['client', 'management', 'control', 'oidc'], dialect: 'native' }]
+
+let network: TestNetwork
+let people: People
+let router: ForwardingRouter
+let serviceId: string
+
+beforeEach(async () => {
+  network = await TestNetwork.start({ settings: { listeners: LISTENERS, 'session.timeout': '24h' } })
+  people = await People.in(network.world, newName('administrator'))
+  serviceId = await network.service()
+  router = await network.router(2)
+  await network.terminator(serviceId, router)
+})
+afterEach(() => network.close())
+
+interface Dialer {
+  readonly client: OpenIdClient
+  readonly tokens: Tokens
+  readonly token: string
+}
+
+async function signedIn(): Promise<Dialer> {
+  const client = new OpenIdClient(network.world)
+  const tokens = await client.signIn(await people.person())
+  const request = { method: 'POST', path: `${CLIENT}/sessions`, body: { serviceId, type: 'Dial' } }
+  const { body } = await network.world.send({ ...request, headers: bearer(tokens.access_token) })
+  return { client, tokens, token: body.data.token }
+}
+
+const dial = ({ token }: Dialer, apiSessionToken: string) => router.dial({ token, apiSessionToken })
+
+/** 20001: the circuit exists. */
+const isOpen = async (response: ReturnType<typeof dial>) =>
+  (await response).circuitId !== '' && (await response).type !== 20002
+
+describe('a client that signed in by OpenID Connect', () => {
+  it('has service tokens that name its session, and no session that routers would be told about', async () => {
+    const dialer = await signedIn()
+
+    expect(readClaims(dialer.token)).toMatchObject({
+      ...{ z_t: 's', z_st: 'Dial', z_leg: false, sub: serviceId, aud: ['openziti'] },
+      z_asid: readClaims(dialer.tokens.access_token).z_asid,
+    })
+  })
+
+  it('dials by its access token, also by one that it received since', async () => {
+    const dialer = await signedIn()
+    const form = { grant_type: 'refresh_token', client_id: 'native', refresh_token: dialer.tokens.refresh_token }
+    const { body } = await dialer.client.postForm('/oidc/oauth/token', form)
+
+    expect(await isOpen(dial(dialer, dialer.tokens.access_token))).toBe(true)
+    expect(await isOpen(dial(dialer, body.access_token))).toBe(true)
+  })
+
+  it('does not dial by a token of another session, kind or issuer', async () => {
+    const [dialer, other] = [await signedIn(), await signedIn()]
+    const [head, claims] = dialer.tokens.access_token.split('.')
+    const tokens = [
+      ...[other.tokens.access_token, dialer.tokens.refresh_token, dialer.tokens.id_token, dialer.token],
+      ...[`${head}.${claims}.AAAA`, 'ey', 'eyJhbGciOiJub25lIn0.e30.'],
+    ]
+
+    for (const token of tokens) expect(await isOpen(dial(dialer, token))).toBe(false)
+  })
+
+  it('does not dial after its session has ended, nor by a token that was revoked', async () => {
+    const [ended, revoked] = [await signedIn(), await signedIn()]
+    await people.manage('DELETE', `/api-sessions/${readClaims(ended.tokens.access_token).z_asid}`)
+    await people.manage('POST', '/revocations', { id: readClaims(revoked.tokens.access_token).jti, type: 'JTI' })
+
+    expect(await isOpen(dial(ended, ended.tokens.access_token))).toBe(false)
+    expect(await isOpen(dial(revoked, revoked.tokens.access_token))).toBe(false)
+  })
+})
+
+describe('a router', () => {
+  const follow = async () => {
+    const following = await FollowingRouter.connect(
+      network.address,
+      await enrolledRouter(network.world, { name: newName('router') }),
+    )
+    following.subscribe()
+    await following.reach(network.world.controller.routers.model.index)
+    return following
+  }
+  const reach = (following: FollowingRouter) => following.reach(network.world.controller.routers.model.index)
+
+  it('is told by a revocation that such a session was ended, and by nothing that its time is over', async () => {
+    const following = await follow()
+    const [signedOut, idle] = [await signedIn(), await signedIn()]
+    const idOf = ({ tokens }: Dialer) => readClaims(tokens.access_token).z_asid
+    await network.world.send({
+      method: 'DELETE',
+      path: `${CLIENT}/current-api-session`,
+      headers: bearer(signedOut.tokens.access_token),
+    })
+    await reach(following)
+    network.world.clock.advance(24 * 60 * 60_000)
+    await network.world.controller.auth.apiSessions.termination.deleteExpired(network.world.system)
+    await reach(following)
+
+    expect(following.replica.get('revocation', idOf(signedOut))).toMatchObject({ type: 'API_SESSION' })
+    expect(following.replica.has('revocation', idOf(idle))).toBe(false)
+    await following.wire.close()
+  })
+
+  it('is told nothing when such a session begins', async () => {
+    const { tokens } = await signedIn()
+    const { id: laterId } = await network.world.signIn({ name: newName('later') })
+    const isTold = (id: string) => router.wire.received.some(({ type, body }) => type === 20200 && body.includes(id))
+
+    await vi.waitUntil(() => isTold(laterId))
+
+    expect(isTold(readClaims(tokens.access_token).z_asid)).toBe(false)
+  })
+})
