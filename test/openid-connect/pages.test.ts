@@ -1,5 +1,8 @@
 // The pages of a sign-in, as a browser without scripts uses them.
 import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { Browser, type Page } from '../world/browser.ts'
@@ -283,3 +286,21 @@ async function withTotp(person: Person): Promise<{ app: AuthenticatorApp }> {
   expect((await session.verify(app.code(nextStep()))).status).toBe(200)
   return { app }
 }
+
+describe('a console that the controller serves', () => {
+  it('may receive codes at the address by which it was loaded, and at no other', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'console-'))
+    writeFileSync(join(directory, 'index.html'), '<!doctype html>')
+    const other = await reachableController({
+      apis: ['client', 'management', 'oidc'],
+      settings: { 'console.directory': directory },
+    })
+    const authorize = (url: string, redirectUri: string) =>
+      requestOverTls(authorizeUrl({ redirect_uri: redirectUri }).replace(network.url, url), { rootPem: other.rootPem })
+    const named = other.url.replace('127.0.0.1', '[::1]')
+    expect((await authorize(other.url, `${other.url}/auth/callback`)).status).toBe(302)
+    expect((await authorize(other.url, `${named}/auth/callback`)).status).toBe(400)
+    await other.stop()
+    rmSync(directory, { recursive: true })
+  })
+})

@@ -39,7 +39,7 @@ function authorize(call: Call<unknown>, form: URLSearchParams): Response {
   const { context, controller, peer, query } = call
   const { requests } = controller.openIdConnect
   const issuer = requireIssuer(call)
-  const parameters = readAuthorizationParameters(mergeParameters(query, form), controller.registeredUris.redirectUris)
+  const parameters = readAuthorizationParameters(mergeParameters(query, form), listRedirectUris(controller, issuer))
   const { redirectUri, state } = parameters
   if (parameters.isSilent)
     return redirect(
@@ -55,6 +55,14 @@ function authorize(call: Call<unknown>, form: URLSearchParams): Response {
   })
   const page = METHOD_PAGES[form.get('method') ?? String(query.method ?? '')] ?? (peer.own ? 'cert' : 'username')
   return redirect(`/oidc/login/${page}?authRequestID=${request.id}`)
+}
+
+/** The addresses of the settings, and that of a console which the controller serves itself, at the address of the request. */
+function listRedirectUris({ config, registeredUris }: Call['controller'], issuer: string): readonly string[] {
+  const { redirectUris } = registeredUris
+  return config['console.directory'] === undefined
+    ? redirectUris
+    : [...redirectUris, `${new URL(issuer).origin}/auth/callback`]
 }
 
 /** A client sends its parameters in the form or in the query, or a part in each. */
