@@ -21,6 +21,8 @@ export interface Model {
   readonly growth: readonly [number, number]
   /** Each of the two is measured so often. */
   readonly growthTurns: number
+  /** The controller and the bare server are measured in turn, at least so often. */
+  readonly floorTurns: number
   /** A start is measured so often. */
   readonly starts: number
 }
@@ -39,6 +41,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     // The first one is the network of the model, so that a run that keeps networks loads it once.
     growth: [60, 100],
     growthTurns: 1,
+    floorTurns: 1,
     starts: 1,
   },
   small: {
@@ -52,6 +55,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     apiSessions: 1_000,
     growth: [1_000, 10_000],
     growthTurns: 3,
+    floorTurns: 5,
     starts: 3,
   },
   medium: {
@@ -65,6 +69,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     apiSessions: 20_000,
     growth: [1_000, 100_000],
     growthTurns: 3,
+    floorTurns: 5,
     starts: 3,
   },
   large: {
@@ -78,6 +83,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     apiSessions: 20_000,
     growth: [10_000, 100_000],
     growthTurns: 3,
+    floorTurns: 5,
     starts: 3,
   },
 }

@@ -12,8 +12,7 @@ import type { Workload } from './workload.ts'
 export const WARM_UP = 0.25
 const FLOOR = 0.25
 
-// The servers take turns at least so often, and of at most so long: a bare server closes a connection that rests for longer.
-const MIN_TURNS = 5
+// A bare server closes a connection that rests for longer.
 const MAX_TURN_MS = 2_000
 
 /** A server whose CPU time can be read. */
@@ -95,7 +94,7 @@ async function takeTurns(bench: Bench, network: Network, workload: Workload, tra
   const { inFlight, checksPassword = false } = workload
   const { controller } = network
   const floor = await bench.floor()
-  const count = Math.max(MIN_TURNS, Math.ceil(bench.milliseconds / MAX_TURN_MS))
+  const count = Math.max(bench.model.floorTurns, Math.ceil(bench.milliseconds / MAX_TURN_MS))
   const milliseconds = bench.milliseconds / count
   // Few passwords are checked in a second, and each counts.
   const floorMilliseconds = milliseconds * (checksPassword ? 1 : FLOOR)

@@ -37,7 +37,8 @@ export async function onTerminal(
 }
 
 function runPython(spec: object) {
-  return run('python3', [join(import.meta.dirname, 'terminal.py')], process.env, { input: JSON.stringify(spec) })
+  // Without the packages of the machine, which Python would take as long to find as to start.
+  return run('python3', ['-S', join(import.meta.dirname, 'terminal.py')], process.env, { input: JSON.stringify(spec) })
 }
 
 /** The text of a screen without colours and cursor movements, and without lines that were wiped. */
