@@ -34,6 +34,9 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   finishRootRotation: 'pki:rotate',
   extendCurrentIdentityAuthenticator: 'renew',
   extendVerifyCurrentIdentityAuthenticator: 'renew',
+  // For command lines of release 2: a session that is ended has no token any more.
+  createRevocation: 'api-session:delete',
+  detailRevocation: 'api-session:get',
   // The same operations at a second path.
   updateControllerSetting: 'controller-setting:replace',
   patchControllerSetting: 'controller-setting:update',
@@ -46,8 +49,6 @@ const COMMAND_NAMES: Readonly<Record<string, string>> = {
   listEnumeratedCapabilities: 'capability:list',
   listWellKnownCas: 'well-known-ca:list',
   detailSpecBody: 'spec:show',
-  createRevocation: 'revocation:create',
-  detailRevocation: 'revocation:get',
 }
 
 const CRUD: Readonly<Record<string, string>> = {

@@ -27,7 +27,6 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   pki: "The controller's own certificates: renewal and rotation.",
   policy: 'Who can reach what, and why.',
   profile: 'The controllers that you work with.',
-  revocation: 'Tokens that are not accepted any more.',
   spec: 'The documents that describe the APIs.',
   'well-known-ca': 'The authorities that identify the controller.',
 }

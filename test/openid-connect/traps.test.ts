@@ -2,12 +2,13 @@
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import { decodeProtectedHeader, SignJWT, UnsecuredJWT } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { openIdOperations } from '../../server/operations/openid-connect/operations.ts'
 import { AuthorizationRequests } from '../../src/authentication/openid-connect/authorization-requests.ts'
 import { isRedirectUriAllowed } from '../../src/authentication/openid-connect/redirect-uris.ts'
 import { CLIENT, MANAGEMENT, TestClock } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { bearer, encodeForm, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+import { bearer, encodeForm, HOST, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
 
 const world = useController({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
 let people: People
@@ -151,6 +152,43 @@ describe('authorization requests', () => {
     for (const id of ids) {
       expect((await client.get(`/oidc/login/username?authRequestID=${encodeURIComponent(id)}`)).status).toBe(401)
       expect((await client.get(`/oidc/authorize/callback?id=${encodeURIComponent(id)}`)).status).toBe(400)
+    }
+  })
+})
+
+describe('a body', () => {
+  const routes = openIdOperations.flatMap(({ atRoot = [], body, method }) =>
+    body ? atRoot.map((path) => [`${method} ${path}`, { method, path }] as const) : [],
+  )
+  const BODIES = {
+    'application/json': [
+      '{"id":',
+      '[1]',
+      '"text"',
+      '{"__proto__":{"id":"x"}}',
+      `{"id":${'['.repeat(20_000)}`,
+      '{"id":5}',
+    ],
+    'application/x-www-form-urlencoded': [
+      '%',
+      '%ff%fe',
+      '__proto__=x',
+      'id=x&id=y',
+      `id=${'x'.repeat(30_000)}`,
+      '\u0000',
+    ],
+    'application/xml': ['<xml/>'],
+  }
+
+  it.each(routes)('for %s that is malformed is refused in the form of its path', async (_name, { method, path }) => {
+    for (const [type, bodies] of Object.entries(BODIES)) {
+      for (const body of bodies) {
+        const headers = { host: HOST, 'content-type': type }
+        const response = await world.send({ method, path, body, headers })
+
+        expect([302, 400, 401, 415]).toContain(response.status)
+        if (response.status !== 302) expect(typeof (response.body.code ?? response.body.error)).toBe('string')
+      }
     }
   })
 })

@@ -35,7 +35,7 @@ export const revocationOperations: readonly AnyOperation[] = [
     body: readFieldsBody<RevocationBody>(
       {
         id: f.text({ required: 'always', summary: 'The id of the token, the API session or the identity.' }),
-        type: f.choice(REVOCATION_TYPES, { required: 'always' }),
+        type: f.choice(REVOCATION_TYPES, { required: 'always', summary: 'What the id is of.' }),
       },
       { tolerated: ['tags'] },
     ),
