@@ -65,7 +65,7 @@ export const policyGraph = defineConnectedCommand({
       max: 500,
     }),
   },
-  isPicture: true,
+  draws: 'picture',
   example: '--identity laptop -o svg > laptop.svg',
   async run({ client, flags, print }) {
     const { identity, service, role, type } = flags as Readonly<Record<string, string | undefined>>

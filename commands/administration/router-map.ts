@@ -43,7 +43,7 @@ export const routerMap = defineConnectedCommand({
       max: 500,
     }),
   },
-  isPicture: true,
+  draws: 'picture',
   example: '-o svg > routers.svg',
   async run({ client, flags, print }) {
     await print({ kind: 'picture', graph: await drawRouters(client, flags.max as number) })

@@ -6,6 +6,7 @@ import { toTypedCommand } from '../foundation/naming.ts'
 import { colorMarks, hasColors } from '../terminal/colors.ts'
 import {
   type CommandResult,
+  drawnFormats,
   type Format,
   formats,
   pictureFormats,
@@ -28,6 +29,14 @@ export const pictureOutputFlag = Flags.option({
   char: 'o',
   options: pictureFormats,
   description: 'Output format. Default: text.',
+  helpGroup: 'GLOBAL',
+})({})
+
+/** Of commands that print a list, or draw it. */
+export const drawnListOutputFlag = Flags.option({
+  char: 'o',
+  options: [...formats, ...drawnFormats] as const,
+  description: 'Output format. Default: table.',
   helpGroup: 'GLOBAL',
 })({})
 

@@ -5,7 +5,7 @@ import { type ConnectionFlags, connect, connectionFlags, readSecondJwt } from '.
 import { explainOwedFactor } from '../client/second-factors.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import type { CommandResult, Format } from '../terminal/formats.ts'
-import { PrintingCommand, pictureOutputFlag, printingFlags } from './base.ts'
+import { drawnListOutputFlag, PrintingCommand, pictureOutputFlag, printingFlags } from './base.ts'
 
 export type CommandClass = Command.Class
 
@@ -40,13 +40,19 @@ export interface CommandDescription {
   readonly isPublic?: boolean
   /** The prefix of its paths. Default: the management API. */
   readonly base?: BasePath
-  /** Whether its result is a picture. */
-  readonly isPicture?: boolean
+  /** Whether its result is a picture, or a list that can also be drawn. */
+  readonly draws?: 'picture' | 'list'
   /** Whether it leaves files of a data directory as they are that other accounts have rights to. */
   readonly leavesAccess?: boolean
   /** Settles with the exit code, if that is not 0. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing
   run(run: CommandRun): Promise<number | void>
+}
+
+/** The flag -o of commands that draw. */
+const DRAWING_FLAGS: Readonly<Record<'picture' | 'list', Interfaces.FlagInput>> = {
+  picture: { output: pictureOutputFlag },
+  list: { output: drawnListOutputFlag },
 }
 
 /** A command that sends requests to a controller, over HTTPS or offline. */
@@ -62,7 +68,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     isPublic = false,
     base,
     leavesAccess = false,
-    isPicture = false,
+    draws,
   } = description
   const duplicate = Object.keys(flags).find((flag) => flag in connectionFlags || flag in printingFlags)
   if (duplicate !== undefined)
@@ -75,7 +81,7 @@ export function defineConnectedCommand(description: CommandDescription): Command
     static override flags = flags
     static override baseFlags = {
       ...printingFlags,
-      ...(isPicture ? { output: pictureOutputFlag } : {}),
+      ...(draws ? DRAWING_FLAGS[draws] : {}),
       ...connectionFlags,
     }
     /** Read before the parser, see `typed-words.ts`. */

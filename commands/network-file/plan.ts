@@ -6,8 +6,10 @@ import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { colorMarks, hasColors } from '../terminal/colors.ts'
+import { isDrawn } from '../terminal/formats.ts'
 import { NetworkFiles } from './network-files.ts'
 import { hasChanges, PlanText } from './plan-items.ts'
+import { drawPlan } from './plan-picture.ts'
 import { SavedPlan } from './saved-plan.ts'
 import type { SectionSource } from './sections.ts'
 
@@ -40,6 +42,7 @@ export const planCommand = defineConnectedCommand({
       helpValue: 'PLAN',
     }),
   },
+  draws: 'list',
   example: '-f network.yaml',
   async run({ client, flags, print, notice }) {
     const files = await NetworkFiles.read(flags.file as string[])
@@ -49,7 +52,8 @@ export const planCommand = defineConnectedCommand({
     const items = observeSummary(fetchPlan(client, files, options), (item) => {
       summary = item
     })
-    if (flags.output === undefined || flags.output === 'table')
+    if (isDrawn(flags.output)) await print({ kind: 'picture', graph: await drawPlan(items) })
+    else if (flags.output === undefined || flags.output === 'table')
       await print({ kind: 'pieces', pieces: toPlanText(items) })
     else await print({ kind: 'list', name: 'plan', items, columns: [] })
     if (flags.out !== undefined && summary) {

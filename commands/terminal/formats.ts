@@ -12,7 +12,14 @@ import { toYamlText } from './yaml.ts'
 export const formats = ['table', 'wide', 'csv', 'json', 'jsonl', 'yaml', 'name', 'jwt'] as const
 /** The formats of pictures. */
 export const pictureFormats = ['text', 'svg', 'dot', 'mermaid', 'json', 'yaml'] as const
+/** The formats of lists that can also be drawn. */
+export const drawnFormats = ['svg', 'dot', 'mermaid'] as const
 export type Format = (typeof formats)[number] | (typeof pictureFormats)[number]
+
+/** Whether a list that can also be drawn is to be drawn. */
+export function isDrawn(format: Format | undefined): boolean {
+  return drawnFormats.some((drawn) => drawn === format)
+}
 
 /** The result of a command. */
 export type CommandResult =

@@ -79,6 +79,19 @@ describe('plan', () => {
     expect(stdout).toContain('The policy dial would demand no posture check')
   })
 
+  it('draws what it adds, changes and removes, and the rights that identities gain and lose', async () => {
+    const drawn = await cli('plan', '-f', fileOf(CHANGES), '-o', 'svg')
+
+    expect(drawn.code).toBe(3)
+    expect(drawn.stdout).toMatch(/^<svg /)
+    const { stdout } = await cli('plan', '-f', fileOf(CHANGES), '-o', 'dot')
+    expect(stdout).toMatch(/label="\+ mail\\nservice" .*class="service added"/)
+    expect(stdout).toMatch(/label="~ dial\\nservice policy\\npostureCheckRoles" .*class="policy changed"/)
+    expect(stdout).toMatch(/n\d+ -> n\d+ \[label="-" class="removed"\]/)
+    expect(stdout).toMatch(/n\d+ -> n\d+ \[label="\+ gains dialing" class="added"\]/)
+    expect((await cli('plan', '-f', fileOf('version: 1\n'), '-o', 'mermaid')).stdout).toContain('Nothing would change')
+  })
+
   it('begins with a summary by resource, and with what the file does not name, which --show-unlisted names', async () => {
     const { stdout } = await cli('plan', '-f', fileOf(CHANGES), '--show-unlisted')
 

@@ -8,6 +8,7 @@ const SHAPES: Readonly<Record<NodeKind, string>> = {
   policy: 'box',
   service: 'box',
   router: 'hexagon',
+  record: 'box',
 }
 
 /** The picture as a program of Graphviz reads it. */
@@ -31,14 +32,16 @@ export function renderDot(graph: Graph): string {
   ].join('\n')
 }
 
-function toNodeAttributes({ kind, label, isInactive = false }: GraphNode): string {
-  const style = kind === 'policy' || kind === 'service' ? 'filled,rounded' : 'filled'
-  const classes = isInactive ? `${kind} inactive` : kind
+function toNodeAttributes({ kind, label, isInactive = false, change }: GraphNode): string {
+  const style = SHAPES[kind] === 'box' ? 'filled,rounded' : 'filled'
+  const classes = [kind, ...(isInactive ? ['inactive'] : []), ...(change ? [change] : [])].join(' ')
   return `label=${quote(label)} shape=${SHAPES[kind]} class="${classes}" style="${isInactive ? `${style},dashed` : style}"`
 }
 
-function toEdgeAttributes({ label, isRefused = false }: GraphEdge): string {
-  return `label=${quote(label)}${isRefused ? ' style=dashed class="refused"' : ''}`
+function toEdgeAttributes({ label, isRefused = false, change }: GraphEdge): string {
+  const classes = [...(isRefused ? ['refused'] : []), ...(change ? [change] : [])]
+  const style = isRefused ? ' style=dashed' : ''
+  return `label=${quote(label)}${style}${classes.length > 0 ? ` class="${classes.join(' ')}"` : ''}`
 }
 
 const MAX_LINE_LENGTH = 48
@@ -73,6 +76,9 @@ text{fill:#1d2733}
 .service path{fill:#e2f4e6;stroke:#3a8a4d}
 .router polygon{fill:#eee8fb;stroke:#7454b8}
 .inactive text{fill:#8593a3}
+.added path,.added polygon,.added ellipse{stroke:#2e8540;stroke-width:2}.edge.added polygon{fill:#2e8540}.edge.added text{fill:#2e8540}
+.changed path,.changed polygon,.changed ellipse{stroke:#b07c10;stroke-width:2}
+.removed path,.removed polygon,.removed ellipse{stroke:#c0392b;stroke-width:2;stroke-dasharray:5,2}.edge.removed polygon{fill:#c0392b}.edge.removed text{fill:#c0392b}
 .refused path{stroke:#c0392b}.refused polygon{stroke:#c0392b;fill:#c0392b}.refused text{fill:#c0392b}
 @media (prefers-color-scheme:dark){
 text{fill:#e6ebf0}.edge text{fill:#aab6c2}
@@ -81,6 +87,9 @@ text{fill:#e6ebf0}.edge text{fill:#aab6c2}
 .policy path{fill:#453814;stroke:#d9ad42}
 .service path{fill:#1b3b24;stroke:#63b778}
 .router polygon{fill:#332852;stroke:#a58be0}
+.added path,.added polygon,.added ellipse{stroke:#6fd08a}.edge.added polygon{fill:#6fd08a}.edge.added text{fill:#6fd08a}
+.changed path,.changed polygon,.changed ellipse{stroke:#e0b04a}
+.removed path,.removed polygon,.removed ellipse{stroke:#f08a7e}.edge.removed polygon{fill:#f08a7e}.edge.removed text{fill:#f08a7e}
 .refused path{stroke:#f08a7e}.refused polygon{stroke:#f08a7e;fill:#f08a7e}.refused text{fill:#f08a7e}
 }`
 

@@ -2,7 +2,10 @@
 import { escapeControls } from '../text.ts'
 
 /** The kinds of node: each has a shape and a color of its own. */
-export type NodeKind = 'identity' | 'role' | 'policy' | 'service' | 'router'
+export type NodeKind = 'identity' | 'role' | 'policy' | 'service' | 'router' | 'record'
+
+/** The effect of a plan on a part of a picture. */
+export type PlannedChange = 'added' | 'changed' | 'removed'
 
 export interface GraphNode {
   readonly id: string
@@ -11,6 +14,7 @@ export interface GraphNode {
   readonly label: readonly string[]
   /** Whether it exists but does not work now, such as a router that is offline. */
   readonly isInactive?: boolean
+  readonly change?: PlannedChange
 }
 
 export interface GraphEdge {
@@ -20,6 +24,7 @@ export interface GraphEdge {
   readonly label: readonly string[]
   /** Whether it does not lead on now, for the reason in the label. */
   readonly isRefused?: boolean
+  readonly change?: PlannedChange
 }
 
 export interface Graph {

@@ -8,6 +8,7 @@ const SHAPES: Readonly<Record<NodeKind, readonly [before: string, after: string]
   policy: ['[', ']'],
   service: ['[[', ']]'],
   router: ['{{', '}}'],
+  record: ['[', ']'],
 }
 
 export function renderMermaid(graph: Graph): string {
