@@ -1,5 +1,10 @@
 // Sign-in by OpenID Connect in a browser: discovery, authorization code with PKCE, and the tokens that follow from it.
-import { createHash, randomBytes } from 'node:crypto'
+import {
+  type AuthorizationOptions,
+  createAuthorizationUrl,
+  createRandomText,
+  toDiscoveryUrl,
+} from '../../src/client/authorization-url.ts'
 import type { Reply, Transport } from '../../src/client/transport.ts'
 import { isEqualInConstantTime } from '../../src/foundation/constant-time.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
@@ -13,13 +18,7 @@ export interface IssuerEndpoints {
 }
 
 /** The request of a client to an issuer. */
-export interface AuthorizationRequest {
-  readonly clientId: string
-  readonly scopes: readonly string[]
-  readonly prompt?: string | undefined
-  /** The recipient of the access token, for issuers that ask for it. */
-  readonly audience?: string | undefined
-}
+export type AuthorizationRequest = Pick<AuthorizationOptions, 'clientId' | 'scopes' | 'prompt' | 'audience'>
 
 /** The tokens of a response, as far as the issuer issued them. */
 export interface IssuedTokens {
@@ -40,7 +39,7 @@ export class GrantEndedError extends Error {
  * @throws CommandError if there is none, or its endpoints are not protected by TLS
  */
 export async function discoverIssuer(transport: Transport, issuerUrl: string): Promise<IssuerEndpoints> {
-  const path = `${issuerUrl.replace(/\/$/, '')}/.well-known/openid-configuration`
+  const path = toDiscoveryUrl(issuerUrl)
   const reply = await transport.send({ method: 'GET', path })
   const document = parseObject(reply)
   const { issuer, authorization_endpoint: authorization, token_endpoint: token } = document
@@ -63,24 +62,13 @@ export async function authorizeByBrowser(
   listener: RedirectListener,
   show: (url: string) => void,
 ): Promise<IssuedTokens> {
-  const verifier = createSecret()
-  const [state, nonce] = [createSecret(), createSecret()]
-  const parameters = {
-    response_type: 'code',
-    client_id: request.clientId,
-    redirect_uri: listener.redirectUri,
-    scope: request.scopes.join(' '),
-    state,
-    nonce,
-    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
-    code_challenge_method: 'S256',
-    ...(request.prompt ? { prompt: request.prompt } : {}),
-    ...(request.audience ? { audience: request.audience } : {}),
-  }
-  const url = new URL(endpoints.authorization)
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
+  const state = createRandomText()
+  const { url, verifier, nonce } = createAuthorizationUrl({
+    ...request,
+    ...{ endpoint: endpoints.authorization, redirectUri: listener.redirectUri, state },
+  })
   const received = awaitRedirect(listener, (returned) => isEqualInConstantTime(returned, state))
-  show(url.href)
+  show(url)
   const response = await received
   const issuer = response.get('iss')
   if (issuer !== null && issuer !== endpoints.issuer) throw refusal(endpoints, 'the response is of another issuer')
@@ -163,5 +151,3 @@ function parseObject({ text }: Reply): Readonly<Record<string, unknown>> {
 const isSecureUrl = (value: unknown): value is string => typeof value === 'string' && /^https:\/\/[^/]/.test(value)
 
 const textOrNothing = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)
-
-const createSecret = () => randomBytes(32).toString('base64url')

@@ -248,6 +248,15 @@ describe('the doctor', () => {
     ])
   })
 
+  it('names an announcement that no listener carries', async () => {
+    await world.close()
+    await open({ 'oidc.announce': 'always', listeners: [{ address: '127.0.0.1:0', apis: ['client', 'management'] }] })
+    expect(await diagnose('settings')).toMatchObject([{ subject: 'oidc.announce' }])
+    await world.close()
+    await open({ 'oidc.announce': 'always', listeners: [{ address: '127.0.0.1:0' }] })
+    expect(await diagnose('settings')).toEqual([])
+  })
+
   it('names settings without an effect', async () => {
     await world.close()
     await open({ 'signers.allowHttp': true })

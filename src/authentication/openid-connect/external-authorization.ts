@@ -1,8 +1,8 @@
 // Sends a browser to the issuer of an external signer, and redeems the code that it comes back with (OpenID Connect Core, section 3.1).
 //
 // The controller is a public client there, with PKCE. What the issuer issues is verified as any token of the signer is.
-import { hash, randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
+import { createAuthorizationUrl, createRandomText, toDiscoveryUrl } from '../../client/authorization-url.ts'
 import { OutboundError } from '../../client/outbound-client.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
@@ -10,7 +10,7 @@ import { errors } from '../../foundation/errors.ts'
 import { RateLimit } from '../../foundation/rate-limit.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { Signer } from '../signers/signers.ts'
-import type { ExternalAuthorization, PendingAuthorization, SignerEndpoints } from './authorization-requests.ts'
+import type { PendingAuthorization, SignerEndpoints } from './authorization-requests.ts'
 
 interface CachedEndpoints {
   readonly endpoints: SignerEndpoints
@@ -50,29 +50,14 @@ export class ExternalAuthorizations {
     this.#requirePlace(request)
     const { audience, clientId, externalAuthUrl, scopes, targetToken } = signer
     const endpoints = await this.#discover(externalAuthUrl ?? '')
-    const external: ExternalAuthorization = {
-      signerId: signer.id,
-      state: `${request.id}.${createSecret()}`,
-      verifier: createSecret(),
-      nonce: createSecret(),
-      redirectUri: request.issuer + CALLBACK_PATH,
-      endpoints,
-    }
-    request.external = external
-    const url = new URL(endpoints.authorization)
-    const parameters = {
-      response_type: 'code',
-      client_id: clientId ?? '',
-      redirect_uri: external.redirectUri,
-      scope: [...new Set(['openid', ...scopes.filter((scope) => scope !== 'offline_access')])].join(' '),
-      state: external.state,
-      nonce: external.nonce,
-      code_challenge: hash('sha256', external.verifier, 'base64url'),
-      code_challenge_method: 'S256',
-      ...(targetToken === 'ACCESS' && audience !== null ? { audience } : {}),
-    }
-    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-    return url.href
+    const [state, redirectUri] = [`${request.id}.${createRandomText()}`, request.issuer + CALLBACK_PATH]
+    const { url, verifier, nonce } = createAuthorizationUrl({
+      ...{ clientId: clientId ?? '', endpoint: endpoints.authorization, redirectUri, state },
+      scopes: [...new Set(['openid', ...scopes.filter((scope) => scope !== 'offline_access')])],
+      audience: targetToken === 'ACCESS' ? (audience ?? undefined) : undefined,
+    })
+    request.external = { signerId: signer.id, state, verifier, nonce, redirectUri, endpoints }
+    return url
   }
 
   /**
@@ -117,7 +102,7 @@ export class ExternalAuthorizations {
     const now = this.#clock.monotonic()
     if (cached && now < cached.until) return cached.endpoints
     const { outbound } = this.#signers
-    const url = `${issuerUrl.replace(/\/$/, '')}/.well-known/openid-configuration`
+    const url = toDiscoveryUrl(issuerUrl)
     const objection = outbound.findObjection(url)
     if (objection) throw new OutboundError(`the URL of the issuer ${objection}`)
     const {
@@ -151,5 +136,3 @@ async function readNonce(idToken: string): Promise<unknown> {
 export function readRequestId(state: string): string {
   return state.slice(0, state.indexOf('.'))
 }
-
-const createSecret = () => randomBytes(32).toString('base64url')

@@ -113,10 +113,17 @@ export function checkSettings({ config }: Machine, signerCount: number): Diagnos
     if (config['signers.allowHttp']) withoutEffect.push('signers.allowHttp')
     if (config['signers.caFile'] !== undefined) withoutEffect.push('signers.caFile')
   }
-  return withoutEffect.map((subject) => ({
+  const diagnoses = withoutEffect.map((subject) => ({
     check: 'settings',
     subject,
     message: 'the setting has no effect, because there is no external JWT signer',
     remedy: 'remove it from config.yaml, or: controller external-jwt-signer create --help',
   }))
+  const isServed = config.listeners.some(({ apis }) => apis.includes('oidc'))
+  if (config['oidc.announce'] !== 'always' || isServed) return diagnoses
+  const message = 'sign-in by OpenID Connect is not announced, because no listener carries it'
+  return [
+    ...diagnoses,
+    { check: 'settings', subject: 'oidc.announce', message, remedy: 'add oidc to apis in config.yaml' },
+  ]
 }
