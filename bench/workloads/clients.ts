@@ -6,6 +6,7 @@ import { type RequestParts, requestBytes } from '../generator/requests.ts'
 import { asClients, enrolledClients } from '../model/clients.ts'
 import { enrolledRouters } from '../model/edge-routers.ts'
 import type { Network } from '../model/network.ts'
+import { openIdSessions } from '../model/open-id-clients.ts'
 import { client, management, type Workload } from './workload.ts'
 
 /** The poll by which a client learns that something changed. */
@@ -31,6 +32,15 @@ export const clientWorkloads: readonly Workload[] = [
     inFlight: 8,
     isFlat: true,
     traffic: byClients(poll),
+  },
+  {
+    name: 'GET current-api-session/service-updates, by access token',
+    budget: budgets.serviceUpdatesByToken,
+    needs: [client('GET', '/current-api-session/service-updates')],
+    inFlight: 8,
+    traffic: async (network) => ({
+      requests: (await openIdSessions(network)).map((headers) => requestBytes({ ...poll, headers })),
+    }),
   },
   {
     name: 'GET current-api-session',

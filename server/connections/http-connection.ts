@@ -3,6 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { ListenerConfig } from '../../src/settings/config.ts'
 
 /** Limits what waits for clients, see `slow-readers.ts`. */
@@ -28,6 +29,8 @@ export class HttpConnection {
   runningResponse: ServerResponse | undefined
   /** The certificates that were taken from the socket, which does not have them any more. */
   takenCertificates: readonly X509Certificate[] | undefined
+  /** The verified access token of the request that came last, if it had one. */
+  lastAccessToken: AccessToken | undefined
   unsent: UnsentBytes | undefined
   /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */
   heldBytes = 0

@@ -1,5 +1,6 @@
 // Determines the caller and the dialect of a request, before any other check.
 
+import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { FastifyRequest } from 'fastify'
 import { isSignedToken } from '../../../src/access/sessions/session-tokens.ts'
@@ -13,6 +14,7 @@ import type { Dialect } from '../../../src/settings/config.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
 import type { Caller } from '../../../src/storage/transactions/context.ts'
 import { detectSignInDialect, readSessionHeader } from '../../api/dialects.ts'
+import { getConnection } from '../../connections/http-connection.ts'
 import { SocketCertificates } from '../../connections/socket-certificates.ts'
 import { getListener, readBearerTokens } from '../requests.ts'
 
@@ -42,7 +44,7 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
       return identifySession(controller, request, session, now, done)
     }
     const bearerTokens = readBearerTokens(raw)
-    const accessToken = findVerified(controller, bearerTokens)
+    const accessToken = findVerified(controller, raw, bearerTokens)
     if (accessToken) return identifyBearer(controller, request, accessToken, done)
     const { accessTokens } = controller.openIdConnect
     const candidate = bearerTokens.find((token) => accessTokens.isCandidate(token))
@@ -63,9 +65,18 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
 const NO_TOKENS: readonly never[] = []
 const NO_PARAMETERS = {}
 
-function findVerified({ openIdConnect }: Controller, bearerTokens: readonly string[]): AccessToken | undefined {
+/** Nearly every request of a connection has the same token as the one before: to compare texts is cheaper than to compute a digest. */
+function findVerified(
+  { clock, openIdConnect }: Controller,
+  { socket }: IncomingMessage,
+  bearerTokens: readonly string[],
+): AccessToken | undefined {
+  const connection = getConnection(socket)
+  const { lastAccessToken } = connection
   for (const token of bearerTokens) {
+    if (token === lastAccessToken?.token && clock.now() < lastAccessToken.expiresAt) return lastAccessToken
     const verified = openIdConnect.accessTokens.findVerified(token)
+    connection.lastAccessToken = verified
     if (verified) return verified
   }
   return undefined
