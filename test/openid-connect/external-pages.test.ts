@@ -149,6 +149,17 @@ describe('the way back from the provider is refused', () => {
     expect(again.status).toBe(404)
   })
 
+  it('for a while, if one source begins too often', async () => {
+    const browser = newBrowser()
+    const link = readLink(await browser.open(beginUrl()))
+    const statuses = new Set<number>()
+    for (let at = 0; at < 260 && !statuses.has(429); at++)
+      statuses.add((await browser.openWithoutRedirects(link)).status)
+    expect([...statuses]).toEqual([302, 429])
+    network.world.clock.advance(60_000)
+    expect((await browser.openWithoutRedirects(link)).status).toBe(302)
+  })
+
   it('to programs, and to browsers that were shown no page', async () => {
     const { pathname, search } = new URL(beginUrl())
     const begun = await requestOverTls(network.url + pathname + search, { rootPem: network.rootPem })

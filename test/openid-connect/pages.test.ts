@@ -251,6 +251,23 @@ describe('a sign-in in a browser belongs to it:', () => {
 })
 
 describe('a program', () => {
+  it('that prefers pages, but opens none, goes on without a cookie', async () => {
+    const { pathname, search } = new URL(authorizeUrl())
+    const begun = await requestOverTls(network.url + pathname + search, { rootPem: network.rootPem })
+    const id = new URL(String(begun.headers.location), network.url).searchParams.get('authRequestID') ?? ''
+    const { username, password } = await network.people.person()
+    const headers = { accept: 'text/html, image/gif, */*; q=.2', 'content-type': 'application/x-www-form-urlencoded' }
+    const post = (values: Record<string, string>) =>
+      requestOverTls(`${network.url}/oidc/login/password`, {
+        ...{ method: 'POST', headers, rootPem: network.rootPem },
+        body: new URLSearchParams({ id, username, ...values }).toString(),
+      })
+    const wrong = await post({ password: 'wrong' })
+    expect([wrong.status, wrong.headers['set-cookie']]).toEqual([401, undefined])
+    const right = await post({ password })
+    expect([right.status, right.headers.location]).toEqual([302, `${network.url}/oidc/authorize/callback?id=${id}`])
+  })
+
   it.each([undefined, '*/*', 'application/json', 'application/json, text/html;q=0.5', 'text/plain'])(
     'is sent no page if it accepts %s',
     async (accept) => {

@@ -36,9 +36,10 @@ type AnyCall = Call<{ readonly id?: string; readonly username?: string } | undef
 /** The page of whatever a sign-in still owes. */
 export const FACTOR_PATH = '/oidc/login/factor'
 
-/** Shows a page of a request, from now on to this browser alone. */
-function showPage(call: AnyCall, request: PendingAuthorization, page: HtmlPage): Response {
-  return respondWithPage({ ...page, headers: claimRequest(request, call.headers) })
+/** Shows a page of a request. One that a browser opens belongs to it from then on. */
+function showPage({ headers, operation }: AnyCall, request: PendingAuthorization, page: HtmlPage): Response {
+  const claim = operation.method === 'GET' ? claimRequest(request, headers) : {}
+  return respondWithPage({ ...page, headers: { ...claim, 'auth-request-id': request.id } })
 }
 
 function toView(request: PendingAuthorization, error?: string): SignInView {

@@ -20,8 +20,8 @@ interface CachedEndpoints {
 const CACHED_MS = 10 * 60_000
 const MAX_CACHED = 100
 
-// Anyone may begin one, and each is a request to the issuer.
-const LIMIT = { perSecond: 1, burst: 20 }
+// Anyone may begin one, and each is a request to the issuer. All people behind one proxy are one source.
+const LIMIT = { perSecond: 5, burst: 200 }
 
 /** Below the issuer of the controller: where the issuer of a signer sends browsers back to. */
 const CALLBACK_PATH = '/login/external/callback'
