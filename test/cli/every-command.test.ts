@@ -302,7 +302,7 @@ function comparable({ code, stdout, stderr }: Finished) {
       )
       .replace(/ +/g, ' ')
       // Counts and versions of connected routers are not known offline.
-      .replace(/ no - (?:0 0|- -) /g, ' no - - - ')
+      .replace(/ no (- )?- (?:0 0|- -) /g, ' no $1- - - ')
       .replace(/"(linkCount|circuitCount)": (?:null|0)/g, '"$1": LIVE')
       // The two sides are different builds here: one runs from the sources.
       .replace(/\b(revision|build date) \S+/g, '$1 BUILD')
