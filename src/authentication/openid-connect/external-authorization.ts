@@ -1,24 +1,15 @@
 // Sends a browser to the issuer of an external signer, and redeems the code that it comes back with (OpenID Connect Core, section 3.1).
 //
 // The controller is a public client there, with PKCE. What the issuer issues is verified as any token of the signer is.
-import { LRUCache } from 'lru-cache'
 import { createAuthorizationUrl, createRandomText, toDiscoveryUrl } from '../../client/authorization-url.ts'
 import { OutboundError } from '../../client/outbound-client.ts'
-import type { Clock, Instant } from '../../foundation/clock.ts'
+import type { Clock } from '../../foundation/clock.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 import { errors } from '../../foundation/errors.ts'
 import { RateLimit } from '../../foundation/rate-limit.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { Signer } from '../signers/signers.ts'
 import type { PendingAuthorization, SignerEndpoints } from './authorization-requests.ts'
-
-interface CachedEndpoints {
-  readonly endpoints: SignerEndpoints
-  readonly until: Instant
-}
-
-const CACHED_MS = 10 * 60_000
-const MAX_CACHED = 100
 
 // Anyone may begin one, and each is a request to the issuer. All people behind one proxy are one source.
 const LIMIT = { perSecond: 5, burst: 200 }
@@ -34,7 +25,6 @@ interface ExternalParts {
 export class ExternalAuthorizations {
   readonly #clock: Clock
   readonly #signers: ExternalParts['signers']
-  readonly #cache = new LRUCache<string, CachedEndpoints>({ max: MAX_CACHED })
   readonly #limit = new RateLimit(LIMIT)
 
   constructor({ clock, signers }: ExternalParts) {
@@ -98,9 +88,6 @@ export class ExternalAuthorizations {
   }
 
   async #discover(issuerUrl: string): Promise<SignerEndpoints> {
-    const cached = this.#cache.get(issuerUrl)
-    const now = this.#clock.monotonic()
-    if (cached && now < cached.until) return cached.endpoints
     const { outbound } = this.#signers
     const url = toDiscoveryUrl(issuerUrl)
     const objection = outbound.findObjection(url)
@@ -116,9 +103,7 @@ export class ExternalAuthorizations {
       const reason = outbound.findObjection(endpoint)
       if (reason) throw new OutboundError(`an endpoint of the issuer ${reason}`)
     }
-    const endpoints = { issuer, authorization, token }
-    this.#cache.set(issuerUrl, { endpoints, until: now + CACHED_MS })
-    return endpoints
+    return { issuer, authorization, token }
   }
 }
 
