@@ -37,6 +37,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   // For command lines of release 2: a session that is ended has no token any more.
   createRevocation: 'api-session:delete',
   detailRevocation: 'api-session:get',
+  listRevocations: 'api-session:list',
   // The same operations at a second path.
   updateControllerSetting: 'controller-setting:replace',
   patchControllerSetting: 'controller-setting:update',

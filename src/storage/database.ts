@@ -96,6 +96,7 @@ interface ModelChangeTable {
 
 /** A revocation of tokens; see `network/router-model/revocations.ts`. */
 interface RevocationTable {
+  n: Generated<number>
   id: string
   type: string
   /** Later tokens are accepted. */

@@ -1,6 +1,7 @@
 // Revocations: routers admit clients by tokens that they verify themselves, so they are told whose tokens have lost their right.
 //
-// An identity that is disabled or deleted is revoked in the transaction that does it. A revocation stays until the last token that it
+// An identity that is disabled or deleted is revoked in the transaction that does it, and so is a session by OpenID Connect that is ended
+// before its time. A revocation stays until the last token that it
 // concerns has ended, also if the identity is enabled again: its later tokens are accepted.
 import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'

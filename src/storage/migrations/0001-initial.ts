@@ -537,11 +537,12 @@ async function modelTables(db: Kysely<unknown>): Promise<void> {
     .execute()
   await db.schema
     .createTable('revocations')
-    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('n', 'integer', (column) => column.primaryKey())
+    .addColumn('id', 'text', (column) => column.notNull().unique())
     .addColumn('type', 'text', (column) => column.notNull())
     .addColumn('issuedBefore', 'integer', (column) => column.notNull())
     .addColumn('expiresAt', 'integer', (column) => column.notNull())
-    .modifyEnd(sql`strict, without rowid`)
+    .modifyEnd(sql`strict`)
     .execute()
   await index(db, 'revocations', ['expiresAt'], false)
 }
