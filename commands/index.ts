@@ -13,6 +13,7 @@ import { Renew } from './account/renew.ts'
 import { whoami } from './account/whoami.ts'
 import { caVerify } from './administration/ca-verify.ts'
 import { doctor } from './administration/doctor.ts'
+import { eventsWatch } from './administration/events-watch.ts'
 import { externalJwtSignerTest } from './administration/external-jwt-signer-test.ts'
 import { logLevel } from './administration/log-level.ts'
 import { pkiRotate } from './administration/pki-rotate.ts'
@@ -61,6 +62,7 @@ const HAND_WRITTEN = {
   'log:level': logLevel,
   'pki:rotate': pkiRotate,
   'ca:verify': caVerify,
+  'events:watch': eventsWatch,
   'external-jwt-signer:test': externalJwtSignerTest,
   'policy:advise': policyAdvise,
   'policy:graph': policyGraph,

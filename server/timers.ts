@@ -21,8 +21,20 @@ const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
 
 function listTimers(controller: Controller): Timer[] {
-  const { aggregatedLog, auth, backups, certificates, clock, config, contexts, log, posture, store, tokenKeys } =
-    controller
+  const {
+    aggregatedLog,
+    auth,
+    backups,
+    certificates,
+    clock,
+    config,
+    contexts,
+    events,
+    log,
+    posture,
+    store,
+    tokenKeys,
+  } = controller
   const { apiSessions, failedSignIns, signers, signIns } = auth
   const context = contexts.create({ kind: 'system' })
   const retention = config['audit.retention']
@@ -71,6 +83,12 @@ function listTimers(controller: Controller): Timer[] {
       run: () => failedSignIns.flush(contexts),
     },
     { name: 'logging what was counted', everyMs: 5 * SECOND_MS, doneBy: 'each', run: () => aggregatedLog.flush() },
+    {
+      name: 'keeping streams of events open',
+      everyMs: 15 * SECOND_MS,
+      doneBy: 'each',
+      run: async () => events.beat(),
+    },
     { name: 'recording counted sign-ins', everyMs: MINUTE_MS, doneBy: 'each', run: () => signIns.flush(contexts) },
     {
       name: 'removing revocations that have ended',

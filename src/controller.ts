@@ -33,6 +33,8 @@ import { OwnCertificates } from './maintenance/certificates/own-certificates.ts'
 import { RootReceipts } from './maintenance/certificates/root-receipts.ts'
 import { CertificateUpkeep } from './maintenance/certificates/upkeep.ts'
 import { Doctor } from './maintenance/doctor/doctor.ts'
+import { EventFeed } from './maintenance/events/event-feed.ts'
+import { feedNetworkEvents } from './maintenance/events/network-events.ts'
 import { Health } from './maintenance/health.ts'
 import { DataIntegrity } from './maintenance/integrity/data-integrity.ts'
 import { Repairs } from './maintenance/integrity/repairs.ts'
@@ -107,6 +109,8 @@ export interface Controller {
   readonly backups: Backups
   readonly integrity: DataIntegrity
   readonly doctor: Doctor
+  /** The events that administrators watch. */
+  readonly events: EventFeed
   readonly applies: RunningApplies
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
@@ -279,7 +283,9 @@ async function assemble(
   const serviceChanges = new ServiceChanges({ access, clock, digests })
   clock.onStep(() => serviceChanges.noteClockStep())
   const presentation = [records.cache, digests, serviceChanges, openIdConnect.accessTokens]
-  await store.projections.start(...rights, extensionRequests, ...network, ...presentation)
+  const events = new EventFeed({ db: store.db, clock, log })
+  feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits })
+  await store.projections.start(...rights, extensionRequests, ...network, ...presentation, events)
   store.recordBy(modelLog)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
@@ -355,6 +361,7 @@ async function assemble(
     integrity,
     applies: new RunningApplies(),
     doctor: new Doctor({ directory, config, store, authority, access, signers, backups, oidc }),
+    events,
     close: () => closeParts({ store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity }),
   }
 }

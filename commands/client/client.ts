@@ -82,10 +82,19 @@ export class Client {
     onMeta?: (meta: PageMeta) => void,
     { method = 'GET', body: sent }: { readonly method?: string; readonly body?: unknown } = {},
   ): AsyncIterable<unknown> {
+    yield* readListItems(await this.stream(method, path, sent), onMeta)
+  }
+
+  /**
+   * Sends a request, and returns the body of the response, which is read while it arrives.
+   * @throws RequestError if the status is not a success
+   * @throws UnreachableError if there is no response, or it is incomplete
+   */
+  async stream(method: string, path: string, sent?: unknown): Promise<AsyncIterable<Buffer>> {
     const [base = ''] = this.#bases
     const { body, ...head } = await this.#transport.stream(this.#request(method, base + path, {}, sent))
     if (head.status >= 400) throw new RequestError(this.target, await collectReply({ body, ...head }))
-    yield* readListItems(body, onMeta)
+    return body
   }
 
   async #send(method: string, path: string, headers: Readonly<Record<string, string>>, body: unknown): Promise<Reply> {

@@ -62,3 +62,28 @@ export async function exitOnSignals<T>(work: () => Promise<T>): Promise<T> {
 const TERMINATING_SIGNALS = ['SIGTERM', 'SIGHUP'] as const
 // Shells report the exit of a process by a signal as 128 and its number.
 const SIGNAL_EXIT_BASE = 128
+
+/** Yields what `begin` returns, until Ctrl-C ends it as if there were no more. The signal then aborts what it waits for. */
+export async function* untilInterrupt<T>(begin: (signal: AbortSignal) => AsyncGenerator<T>): AsyncGenerator<T> {
+  const others = process.rawListeners('SIGINT') as (() => void)[]
+  const stopped = new AbortController()
+  const { signal } = stopped
+  const stop = () => stopped.abort()
+  const interrupted = new Promise<undefined>((resolve) => signal.addEventListener('abort', () => resolve(undefined)))
+  process.removeAllListeners('SIGINT')
+  process.on('SIGINT', stop)
+  try {
+    const items = begin(signal)
+    for (;;) {
+      const next = items.next()
+      // It fails when the connection is closed, after this has ended.
+      next.catch(() => {})
+      const result = await Promise.race([next, interrupted])
+      if (result === undefined || result.done) return
+      yield result.value
+    }
+  } finally {
+    process.off('SIGINT', stop)
+    for (const listener of others) process.on('SIGINT', listener)
+  }
+}

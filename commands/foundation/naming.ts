@@ -17,6 +17,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   renewMfaRecoveryCodes: 'mfa:recovery-codes',
   listVersion: 'version',
   listRoot: 'version',
+  watchEvents: 'events:watch',
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
   judgePolicyImpact: 'policy:impact',

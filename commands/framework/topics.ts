@@ -20,6 +20,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   'current-identity': 'Your own identity, and its authenticators.',
   database: 'Checks, repairs and snapshots of the data of a running controller.',
   db: 'The database in a data directory: backups, restores, checks and migrations.',
+  events: 'What changes and happens, as it happens.',
   link: 'The connections between routers, which circuits use.',
   log: 'The log of a running controller.',
   mfa: 'Your own second factor.',

@@ -95,6 +95,8 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     addresses: servers.map(getBoundAddress),
     async close() {
       clients.slowReaders.stop()
+      // Streams without an end would hold the connections up.
+      controller.events.close()
       // All at once: routers whose connections end would connect again to a server that still listens.
       await Promise.all([closeServers(), controlListener.stop()])
       await app.close()

@@ -39,6 +39,7 @@ import { databaseOperations } from './management-api/database.ts'
 import { doctorOperations } from './management-api/doctor.ts'
 import { edgeRouterOperations } from './management-api/edge-routers.ts'
 import { enrollmentOperations } from './management-api/enrollments.ts'
+import { eventOperations } from './management-api/events.ts'
 import { signerOperations } from './management-api/external-jwt-signers.ts'
 import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
@@ -125,6 +126,7 @@ export const operations: readonly AnyOperation[] = [
   ...databaseOperations,
   ...doctorOperations,
   ...enrollmentOperations,
+  ...eventOperations,
   ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, overrides[resource.plural])),
 ]

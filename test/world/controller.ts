@@ -10,7 +10,7 @@ import type { LiveSources } from '../../src/access/live-state.ts'
 import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
 import type { PasswordCost } from '../../src/authentication/credentials/password-hasher.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
-import { encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
+import { collectReply, encodeBody, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
 import { type Controller, openController } from '../../src/controller.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import type { Clock } from '../../src/foundation/clock.ts'
@@ -145,14 +145,22 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
 
   async function send(request: Request & { token?: string | undefined; from?: string }): Promise<TestResponse> {
     const { text, headers } = encodeBody(request)
+    // Only the beginning of a stream that does not end.
+    const isEndless = request.path.startsWith(`${MANAGEMENT}/controller/events`)
     const reply = await app.inject({
+      payloadAsStream: isEndless,
       method: request.method as 'GET',
       url: request.path,
       ...(request.from ? { remoteAddress: request.from } : {}),
       headers: { ...(request.token ? { 'net-session': request.token } : {}), ...headers },
       ...(text === undefined ? {} : { payload: text }),
     })
-    return toTestResponse({ status: reply.statusCode, headers: reply.headers as Reply['headers'], text: reply.payload })
+    const head = { status: reply.statusCode, headers: reply.headers as Reply['headers'] }
+    if (!isEndless) return toTestResponse({ ...head, text: reply.payload })
+    const body = reply.stream()
+    if (head.status !== 200) return toTestResponse(await collectReply({ ...head, body }))
+    body.destroy()
+    return toTestResponse({ ...head, text: '' })
   }
 
   async function signIn(values: { name?: string; isAdmin?: boolean; roleAttributes?: string[] } = {}) {

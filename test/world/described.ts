@@ -1,7 +1,7 @@
 // Checks every response of the controllers under test against the OpenAPI documents and the public contract: a test that
 // receives one that contradicts them fails.
 
-import { Readable } from 'node:stream'
+import { pipeline, Readable, Transform } from 'node:stream'
 import { gunzipSync } from 'node:zlib'
 import type { Ajv, ValidateFunction } from 'ajv'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -46,15 +46,20 @@ function isDescribed({ raw, state }: FastifyRequest): boolean {
 
 /** The same stream, whose bytes are looked at once they have passed whole. */
 function observed(stream: Readable, look: (bytes: Buffer) => void): Readable {
-  async function* pass() {
-    const pieces: Buffer[] = []
-    for await (const piece of stream) {
-      pieces.push(Buffer.from(piece))
-      yield piece
-    }
-    look(Buffer.concat(pieces))
-  }
-  return Readable.from(pass(), { objectMode: false })
+  const pieces: Buffer[] = []
+  const passed = new Transform({
+    transform(piece: Buffer, _encoding, callback) {
+      pieces.push(piece)
+      callback(null, piece)
+    },
+    flush(callback) {
+      look(Buffer.concat(pieces))
+      callback()
+    },
+  })
+  // Each is destroyed with the other. What failed is for the application.
+  pipeline(stream, passed, () => {})
+  return passed
 }
 
 function noteContradictions(request: FastifyRequest, reply: FastifyReply, bytes: Buffer): void {

@@ -35,6 +35,13 @@ interface CircuitsParts {
   rejectTerminator(terminator: LiveTerminator): void
 }
 
+/** An observer of circuits. */
+export interface CircuitObserver {
+  circuitBegun(circuit: Circuit): void
+  circuitFailed(request: CircuitRequest, error: CircuitError): void
+  circuitEnded(circuit: Circuit): void
+}
+
 /** In memory only: routers forward the data of a circuit without the controller, also while it restarts. */
 export class Circuits {
   readonly failures: CircuitFailures
@@ -44,6 +51,7 @@ export class Circuits {
   readonly #creation: CircuitCreation
   readonly #traces: IdentityTraces
   readonly #unroutes: Unroutes
+  readonly #observers: CircuitObserver[] = []
 
   constructor({ aggregatedLog, clock, connected, costs, table, traces, unroutes, ...parts }: CircuitsParts) {
     this.failures = new CircuitFailures(aggregatedLog)
@@ -64,6 +72,11 @@ export class Circuits {
     })
   }
 
+  /** From now on an observer is told about circuits. */
+  addObserver(observer: CircuitObserver): void {
+    this.#observers.push(observer)
+  }
+
   /**
    * Creates a circuit: its routers forward data when this resolves.
    * @throws CircuitError if no terminator of the service can be reached
@@ -75,6 +88,7 @@ export class Circuits {
       if (error instanceof CircuitError) {
         this.failures.add(request.service.id, error)
         this.#traces.recordFailure(request.clientId, request.service.id, error)
+        for (const observer of this.#observers) observer.circuitFailed(request, error)
       }
       throw error
     }
@@ -107,6 +121,7 @@ export class Circuits {
     if (!circuit) return false
     if (circuit.strategy !== 'random') this.#costs.removeCircuit(circuit.terminatorId)
     for (const routerId of circuit.path.routerIds) this.#unroutes.send(routerId, id, isImmediate)
+    for (const observer of this.#observers) observer.circuitEnded(circuit)
     return true
   }
 
@@ -123,5 +138,6 @@ export class Circuits {
   #open(circuit: Circuit): void {
     this.#table.add(circuit)
     if (circuit.strategy !== 'random') this.#costs.addCircuit(circuit.terminatorId)
+    for (const observer of this.#observers) observer.circuitBegun(circuit)
   }
 }

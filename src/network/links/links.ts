@@ -44,6 +44,8 @@ interface LinkEntry {
   reporter: ConnectedRouter | undefined
   /** By the monotonic clock. */
   readonly settlesAt: number
+  /** Whether paths may use it, or only wait for one of its routers to connect again. */
+  isUp: boolean
 }
 
 /**
@@ -53,6 +55,7 @@ interface LinkEntry {
 export type LinkLoss = 'failed' | 'removed' | 'down' | 'unreachable'
 
 type LossListener = (link: Link, loss: LinkLoss) => void
+type RiseListener = (link: Link) => void
 
 interface LinksParts {
   readonly clock: Clock
@@ -78,6 +81,7 @@ export class Links implements PathFinder, RouterObserver {
   /** Router that connected again → when the links that it has not reported by then are lost, by the monotonic clock. */
   readonly #confirmationDeadlines = new Map<ConnectedRouter, number>()
   readonly #lossListeners: LossListener[] = []
+  readonly #riseListeners: RiseListener[] = []
 
   constructor({ aggregatedLog, clock, connected, paths, settings }: LinksParts) {
     this.#clock = clock
@@ -92,6 +96,11 @@ export class Links implements PathFinder, RouterObserver {
   /** Runs a listener for each link that new paths do not use any more. */
   onLost(listener: LossListener): void {
     this.#lossListeners.push(listener)
+  }
+
+  /** Runs a listener for each link that new paths may use from now on. */
+  onUp(listener: RiseListener): void {
+    this.#riseListeners.push(listener)
   }
 
   findPath(fromRouterId: string, toRouterId: string): Path | undefined {
@@ -283,7 +292,7 @@ export class Links implements PathFinder, RouterObserver {
       changedAt: now,
       state: 'Pending',
     }
-    const entry: LinkEntry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS }
+    const entry: LinkEntry = { link, reporter, settlesAt: this.#clock.monotonic() + SETTLE_MS, isUp: false }
     this.#byId.set(id, entry)
     for (const routerId of [reporter.id, destinationId]) this.#byRouter.add(routerId, entry)
     this.#settling.add(entry)
@@ -324,10 +333,16 @@ export class Links implements PathFinder, RouterObserver {
     for (const listener of this.#lossListeners) listener(link, loss)
   }
 
-  #updateCost({ link }: LinkEntry): void {
+  #updateCost(entry: LinkEntry): void {
+    const { link } = entry
     link.cost = computeLinkCost(link)
-    if (link.state === 'Connected' && !link.isDown) this.#paths.setLink(link, link.cost)
+    if (link.isDown) entry.isUp = false
+    const isUsed = link.state === 'Connected' && !link.isDown
+    if (isUsed) this.#paths.setLink(link, link.cost)
     else this.#paths.removeLink(link.id)
+    if (!isUsed || entry.isUp) return
+    entry.isUp = true
+    for (const listener of this.#riseListeners) listener(link)
   }
 
   #useSettled(): void {

@@ -1,0 +1,35 @@
+// The types of events, as watchers select them.
+
+/** The types of what routers, links and circuits do. Such events are kept for a short time only. */
+export const networkEventTypes = [
+  'router-online',
+  'router-offline',
+  'link-up',
+  'link-down',
+  'circuit-begun',
+  'circuit-failed',
+  'circuit-ended',
+] as const
+export type NetworkEventType = (typeof networkEventTypes)[number]
+
+/** The types of what the audit records. */
+const auditEventTypes = [
+  'record-created',
+  'record-updated',
+  'record-deleted',
+  'sign-in',
+  'sign-in-refused',
+  'audit-cut',
+  'clock-jump',
+] as const
+export type AuditEventType = (typeof auditEventTypes)[number]
+
+/** The types that a watcher can select. */
+export const eventTypes = [...auditEventTypes, ...networkEventTypes] as const
+export type EventType = (typeof eventTypes)[number]
+
+/** Tells a watcher what it may have missed. Every watcher gets it, whatever it selects. */
+export const GAP = 'gap'
+
+/** The two sources of events, as a gap names them. */
+export type EventSource = 'audit' | 'network'
