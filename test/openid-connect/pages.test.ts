@@ -221,6 +221,30 @@ describe('a sign-in in a browser belongs to it:', () => {
     expect((await ask(`/oidc/login/auth-queries?id=${id}`)).status).toBe(401)
   })
 
+  it.each(['https://evil.example.com', 'null'])(
+    'a page of the origin %s cannot sign its visitor in by the certificate of the browser',
+    async (origin) => {
+      const { chain, key } = await network.people.device()
+      const { pathname, search } = new URL(authorizeUrl())
+      const begin = async () => {
+        const { headers } = await ask(pathname + search)
+        return new URL(String(headers.location), network.url).searchParams.get('authRequestID') ?? ''
+      }
+      const submit = (id: string, headers: Record<string, string>) =>
+        requestOverTls(`${network.url}/oidc/login/cert`, {
+          ...{ method: 'POST', rootPem: network.rootPem, cert: chain, key: key.keyPem },
+          headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+          body: new URLSearchParams({ id }).toString(),
+        })
+      for (const accept of ['text/html', 'application/json']) {
+        const id = await begin()
+        expect((await submit(id, { accept, origin })).status).toBe(401)
+        expect((await ask(`/oidc/authorize/callback?id=${id}`)).headers.location).not.toContain('code=')
+        expect((await submit(await begin(), { accept, origin: network.url })).status).toBe(302)
+      }
+    },
+  )
+
   it('another browser, and one with a cookie of its own, are not shown its pages', async () => {
     const page = await newBrowser().open(authorizeUrl())
     const other = newBrowser()

@@ -2,6 +2,9 @@
 //
 // The id of a request is in addresses, so a stranger could begin a sign-in, have a person complete it by a link, and take the code.
 // From its first page on a request therefore goes on only with the cookie of that browser.
+//
+// Before that, a page of a stranger could take a step of his own request in the browser of its visitor, which presents the certificate
+// of the visitor to whatever address it is sent to. Such steps are refused by the origin that browsers name.
 import { hash, randomBytes } from 'node:crypto'
 import type { PendingAuthorization } from '../../../src/authentication/openid-connect/authorization-requests.ts'
 import { isEqualInConstantTime } from '../../../src/foundation/constant-time.ts'
@@ -26,19 +29,26 @@ export function isBrowser(headers: Headers): boolean {
   return types.find(({ type }) => type === 'text/html' || type === 'application/json')?.type === 'text/html'
 }
 
-/** Returns a request that is under way, unless it belongs to another browser. */
+/** Returns a request that is under way, unless it belongs to another browser, or a page of a foreign origin goes on with it. */
 export function findOwnRequest(
   { controller, headers }: Pick<Call<unknown>, 'controller' | 'headers'>,
   id: string,
 ): PendingAuthorization | undefined {
-  const request = controller.openIdConnect.requests.find(id)
-  return request && isOwn(request, headers) ? request : undefined
+  const { config, openIdConnect } = controller
+  const request = openIdConnect.requests.find(id)
+  return request && isOwn(request, headers, config['cors.origins']) ? request : undefined
 }
 
-function isOwn({ browser }: PendingAuthorization, headers: Headers): boolean {
-  if (browser === undefined) return true
+function isOwn({ browser, issuer }: PendingAuthorization, headers: Headers, origins: readonly string[]): boolean {
+  // The pages of the controller itself send the origin `null`, because they send no referrer.
+  if (browser === undefined) return isOwnOrigin(headers, [...origins, new URL(issuer).origin])
   const key = readKey(headers)
   return key !== undefined && isEqualInConstantTime(hashKey(key), browser)
+}
+
+/** Programs name no origin; browsers name it with whatever may change something. */
+function isOwnOrigin({ origin }: Headers, origins: readonly string[]): boolean {
+  return origin === undefined || origins.includes(String(origin))
 }
 
 /** Ties a request to a browser that is sent a page. Returns the headers of that page. */
