@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { callOverTls, clientKey } from '../world/certificates.ts'
 import { CLIENT } from '../world/controller.ts'
-import { type Device, People } from '../world/people.ts'
+import { type Device, People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 import { bearer, encodeForm, type Form, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
 
@@ -55,6 +55,8 @@ const refresh = (holder: Holder, token: string, changes: Form = {}) =>
     refresh_token: token,
     ...changes,
   })
+
+const toForm = ({ username, password }: Person): Form => ({ username, password })
 
 const isAdmitted = async (holder: Holder, token: string) =>
   (await call(holder, 'GET', `${CLIENT}/current-identity`, undefined, bearer(token))).status === 200
@@ -124,6 +126,13 @@ describe('a requested certificate', () => {
     const { body, status } = await signIn(undefined, '/oidc/login/password', form)
 
     expect([status, body.error]).toEqual([400, 'invalid_request'])
+  })
+
+  it('that cannot be read ends the session, whose code is used up', async () => {
+    const person = await people.person()
+    await signIn(undefined, '/oidc/login/password', { ...toForm(person), csrPem: 'broken' })
+
+    expect(world.controller.auth.apiSessions.listOfIdentity(person.id)).toEqual([])
   })
 
   it('is replaced by a refresh, and the login certificate stays', async () => {

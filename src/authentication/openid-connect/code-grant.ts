@@ -46,6 +46,22 @@ export async function redeemCode(
   }
   // At once, so that of several exchanges one succeeds.
   requests.redeem(request)
+  try {
+    return await issueForCode(parts, context, request, login, code)
+  } catch (error) {
+    // No other code leads to it, and without a token no client can end it.
+    await endSession(parts, context, login.apiSessionId)
+    throw error
+  }
+}
+
+async function issueForCode(
+  parts: OpenIdParts,
+  context: Context,
+  request: PendingAuthorization,
+  login: RequestLogin,
+  code: string,
+): Promise<TokenResponse> {
   if (findPendingFactors(parts, request)) throw new OAuthError('invalid_grant', 'the sign-in is not complete')
   const jti = newToken()
   const refreshTokenId = request.scopes.includes('offline_access') ? jti : undefined
