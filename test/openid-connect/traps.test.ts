@@ -1,5 +1,7 @@
 // Attacks on sign-in by OpenID Connect: redirects, codes, tokens and requests in the wrong hands.
 import { createHash, generateKeyPairSync } from 'node:crypto'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { decodeProtectedHeader, SignJWT, UnsecuredJWT } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { openIdOperations } from '../../server/operations/openid-connect/operations.ts'
@@ -135,6 +137,39 @@ describe('authorization requests', () => {
     expect(requests.takeAbandoned()).toEqual(['some'])
     requests.begin(values('a'))
     expect(requests.size).toBe(1)
+  })
+
+  it('that are displaced by other sign-ins tell their sessions', () => {
+    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 2, maxPerSource: 10 })
+    for (const apiSessionId of ['first', 'second', 'third'])
+      requests.setLogin(requests.begin(values('home')), { ...login, apiSessionId })
+
+    expect([requests.size, requests.takeAbandoned(), requests.takeAbandoned()]).toEqual([2, ['first'], []])
+  })
+
+  it('keep nothing else of the text that their parameters were sent in', () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const requests = new AuthorizationRequests(new TestClock())
+    collect()
+    const before = process.memoryUsage().heapUsed
+    for (let count = 0; count < 1_000; count++) {
+      const form = new URLSearchParams(`state=${'s'.repeat(50)}${count}&other=${'x'.repeat(60_000)}`)
+      requests.begin({ ...values('home'), state: form.get('state') ?? undefined })
+    }
+    collect()
+
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000)
+    expect(requests.size).toBe(1_000)
+  })
+
+  it('are refused if the config types that they name are too long', async () => {
+    const client = new OpenIdClient(world)
+    const configTypes = Array.from({ length: 50 }, (_, at) => `${at}${'x'.repeat(1_000)}`)
+
+    const { body, status } = await client.postForm('/oidc/authorize', { ...client.parameters, configTypes })
+
+    expect([status, body.error]).toEqual([400, 'invalid_request'])
   })
 
   it('by the thousand leave sign-ins possible', async () => {

@@ -39,13 +39,14 @@ function authorize(call: Call<unknown>, form: URLSearchParams): Response {
   const { context, controller, peer, query } = call
   const { requests } = controller.openIdConnect
   const issuer = requireIssuer(call)
-  const parameters = readAuthorizationParameters(mergeParameters(query, form), listRedirectUris(controller, issuer))
+  const configTypes = [...((query.configTypes as string[] | undefined) ?? []), ...form.getAll('configTypes')]
+  const allParameters = mergeParameters(query, form)
+  const parameters = readAuthorizationParameters(allParameters, listRedirectUris(controller, issuer), configTypes)
   const { redirectUri, state } = parameters
   if (parameters.isSilent)
     return redirect(
       appendParameters(redirectUri, { error: 'login_required', error_description: 'the user has to sign in', state }),
     )
-  const configTypes = [...((query.configTypes as string[] | undefined) ?? []), ...form.getAll('configTypes')]
   const source = sourceFromAddress(context.origin.address ?? '')
   const request = requests.begin({
     ...parameters,

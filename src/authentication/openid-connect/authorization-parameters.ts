@@ -40,12 +40,16 @@ const MAX_LENGTH = 4_096
 
 const SHA256_BASE64URL = /^[\w-]{43}$/
 
-/** @throws OAuthError. Nothing is sent to a URI before it is known to be the client's. */
+/**
+ * @param configTypes the config types that the client names besides
+ * @throws OAuthError. Nothing is sent to a URI before it is known to be the client's.
+ */
 export function readAuthorizationParameters(
   sent: SentParameters,
   redirectUris: readonly string[],
+  configTypes: readonly string[] = [],
 ): AuthorizationParameters {
-  const length = Object.values(sent).reduce((sum, value) => sum + value.length, 0)
+  const length = [...Object.values(sent), ...configTypes].reduce((sum, value) => sum + value.length, 0)
   if (length > MAX_LENGTH) throw new OAuthError('invalid_request', 'the parameters are too long')
   const clientId = require(sent, 'client_id')
   if (!isClientId(clientId)) throw new OAuthError('invalid_client', 'the client is unknown')

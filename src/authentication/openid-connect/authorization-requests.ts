@@ -77,6 +77,8 @@ export class AuthorizationRequests {
   readonly #bySource = new Map<string, Set<string>>()
   /** Hash of a code → its request. */
   readonly #byCode = new Map<string, PendingAuthorization>()
+  /** The API sessions of requests that gave way to later ones. */
+  #displacedSessionIds: string[] = []
 
   constructor(clock: Clock, limits: RequestLimits = LIMITS) {
     this.#clock = clock
@@ -94,7 +96,8 @@ export class AuthorizationRequests {
     else if (this.#open.size >= this.#limits.maxRequests) this.#removeFirst(this.#open.keys())
     const expiresAt = this.#clock.monotonic() + LIFETIME_MS
     const request: PendingAuthorization = {
-      ...values,
+      // A copy, because a part of a text keeps all of it in memory: the whole form, or the whole address.
+      ...structuredClone(values),
       id: newToken(),
       expiresAt,
       login: undefined,
@@ -121,7 +124,9 @@ export class AuthorizationRequests {
     this.#removeOpen(request.id)
     this.#signedIn.set(request.id, request)
     const [oldest] = this.#signedIn.size > this.#limits.maxRequests ? this.#signedIn.values() : []
-    if (oldest) this.#removeSignedIn(oldest)
+    if (!oldest) return
+    this.#removeSignedIn(oldest)
+    this.#displacedSessionIds.push(...listAbandoned(oldest))
   }
 
   /** Returns a new code for a request, in place of an earlier one. */
@@ -146,12 +151,14 @@ export class AuthorizationRequests {
     request.isRedeemed = true
   }
 
-  /** Removes signed-in requests whose time is over. Returns the API sessions of those whose code was not redeemed. */
+  /** Removes signed-in requests whose time is over. Returns the API sessions of those, and of displaced ones, whose code was not redeemed. */
   takeAbandoned(): string[] {
     const now = this.#clock.monotonic()
     const ended = [...this.#signedIn.values()].filter(({ expiresAt }) => expiresAt <= now)
     for (const request of ended) this.#removeSignedIn(request)
-    return ended.flatMap(({ isRedeemed, login }) => (login && !isRedeemed ? login.apiSessionId : []))
+    const displaced = this.#displacedSessionIds
+    this.#displacedSessionIds = []
+    return [...displaced, ...ended.flatMap(listAbandoned)]
   }
 
   #removeExpired(): void {
@@ -186,6 +193,11 @@ export class AuthorizationRequests {
     ofSource?.delete(id)
     if (ofSource?.size === 0) this.#bySource.delete(request.source)
   }
+}
+
+/** The API session of a request whose code was not redeemed. */
+function listAbandoned({ isRedeemed, login }: PendingAuthorization): string[] {
+  return login && !isRedeemed ? [login.apiSessionId] : []
 }
 
 function hashCode(code: string): string {
