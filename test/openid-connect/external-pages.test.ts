@@ -113,6 +113,8 @@ describe('a browser', () => {
     const wrongFactor = await foreign.submit(await foreign.open(beginUrl()), { username, password: PASSWORD })
     const refused = await provider.signIn(foreign, await follow(foreign, wrongFactor), other.login)
     expect([refused.status, /You also have to sign in/.test(refused.text)]).toEqual([401, true])
+    const id = new URL(wrongFactor.url).searchParams.get('id') ?? ''
+    expect(network.world.controller.openIdConnect.requests.find(id)?.login?.externalTokens).toEqual([])
     const { url } = await provider.signIn(browser, await follow(browser, factor), login)
     expect(url).toMatch(/^https:\/\/app\.example\.com\/callback\?code=/)
   })

@@ -107,8 +107,9 @@ export async function addExternalToken(
   const { verified } = await parts.auth.signers.verifier.verifyAll(parts.contexts, [token])
   // Another sign-in of the request may have begun meanwhile.
   if (request.login !== login) return false
-  request.login = { ...login, externalTokens: [...login.externalTokens, ...verified] }
-  const remaining = findPendingFactors(parts, request)
+  const proven = { ...login, externalTokens: [...login.externalTokens, ...verified] }
+  const remaining = findPendingFactors(parts, { ...request, login: proven })
   if (remaining !== undefined && remaining !== 'primary' && remaining.signer !== undefined) throw errors.INVALID_AUTH()
+  request.login = proven
   return true
 }
