@@ -6,6 +6,12 @@ import { sourceFromAddress } from '../storage/sources.ts'
 
 const BURST_SECONDS = 10
 
+interface LimitedCaller {
+  readonly identityId: string
+  readonly isAdmin: boolean
+  readonly isPartial: boolean
+}
+
 export class WriteLimits {
   readonly #writes: RateLimit
   readonly #ownChanges: RateLimit
@@ -20,16 +26,17 @@ export class WriteLimits {
   }
 
   /**
-   * Counts a writing request. The partial sessions of an identity are limited by their source, because a client that knows the
+   * Counts a writing request. Full sessions of administrators are not limited. The partial sessions of an identity are limited by their source, because a client that knows the
    * password alone must not use up the limit of the owner.
    * @param address the address of the request
    * @throws SERVER_TOO_MANY_REQUESTS if its identity sends too many
    */
   requireRate(
-    { identityId, isPartial }: { readonly identityId: string; readonly isPartial: boolean },
+    { identityId, isAdmin, isPartial }: LimitedCaller,
     { address, isOwnChange }: { readonly address: string; readonly isOwnChange: boolean },
     now: Instant,
   ): void {
+    if (isAdmin && !isPartial) return
     const key = isPartial ? `${identityId} ${sourceFromAddress(address)}` : identityId
     const retryAfterSeconds = this.#writes.take(key, now) || (isOwnChange ? this.#ownChanges.take(key, now) : 0)
     if (retryAfterSeconds === 0) return

@@ -163,6 +163,24 @@ describe('a refresh token', () => {
     expect(new Set(responses.map(({ body }) => readClaims(body.refresh_token).jti)).size).toBe(1)
   })
 
+  it('is used no more often than its identity may write', async () => {
+    const { client, person, tokens } = await signedIn()
+    const count = world.controller.config['limits.writesPerIdentity'] * 10
+    const address = '127.0.0.1'
+    for (let at = 0; at < count; at++)
+      world.controller.auth.writeLimits.requireRate(
+        { identityId: person.id, isAdmin: false, isPartial: false },
+        { address, isOwnChange: false },
+        world.clock.now(),
+      )
+
+    const refused = await refresh(client, tokens.refresh_token)
+    world.clock.advance(1_000)
+    const next = await refresh(client, tokens.refresh_token)
+
+    expect([refused.status, refused.headers['retry-after'], next.status]).toEqual([429, '1', 200])
+  })
+
   it.each([
     ['disabled', (id: string) => world.system.write((tx) => disableIdentity(world.controller.entities, tx, id, 0))],
     ['deleted', (id: string) => people.manage('DELETE', `/identities/${id}`)],

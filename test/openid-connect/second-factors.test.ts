@@ -4,7 +4,7 @@ import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
 import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { bearer, ISSUER, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
+import { bearer, HOST, ISSUER, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
 
 const world = useController({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
 let people: People
@@ -96,6 +96,17 @@ describe('a sign-in whose policy requires TOTP', () => {
 
     expect([dropped.status, dropped.text, (await drop()).status]).toEqual([200, '{}', 404])
     expect((await client.postJson('/oidc/login/totp/enroll', { id })).status).toBe(201)
+  })
+
+  it('changes its enrollment no more often than a session may', async () => {
+    const { client, id } = await beginAs(await people.person({ authPolicyId: totpPolicy }))
+    const statuses = new Set<number>()
+    for (let count = 0; count < 30; count++) {
+      statuses.add((await client.postJson('/oidc/login/totp/enroll', { id })).status)
+      await world.send({ method: 'DELETE', path: `/oidc/login/totp/enroll?id=${id}`, headers: { host: HOST } })
+    }
+
+    expect(statuses).toContain(429)
   })
 
   it('with an enrollment is told so, and passes by a code, which is good once', async () => {

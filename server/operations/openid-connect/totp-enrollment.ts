@@ -28,13 +28,19 @@ interface SignedIn {
   readonly identityName: string
 }
 
-/** @throws UNAUTHORIZED if there is no such sign-in, or its credential is not proven yet */
+/**
+ * The changes count as those that a session makes by itself.
+ * @throws UNAUTHORIZED if there is no such sign-in, or its credential is not proven yet; SERVER_TOO_MANY_REQUESTS
+ */
 function requireSignedIn(call: Call<CodeBody>): SignedIn {
   const { context, controller } = call
   const request = requireRequest(call)
   const session = findSession(controller, request)
   if (!session) throw errors.UNAUTHORIZED({ message: 'the sign-in has to begin with a credential' })
   const ownContext = createSessionContext(controller, context, request, session)
+  const { caller, clock, origin } = ownContext
+  if (caller.kind === 'identity')
+    controller.auth.writeLimits.requireRate(caller, { address: origin.address ?? '', isOwnChange: true }, clock.now())
   return { request, owner: toOwner(session), context: ownContext, identityName: session.identity.name }
 }
 

@@ -6,6 +6,7 @@ import type { ExtensionRequests } from '../credentials/extension-requests.ts'
 import type { MfaParts } from '../mfa/mfa-records.ts'
 import type { SignInParts } from '../sign-in/sign-in-attempt.ts'
 import type { TokenKeys } from '../tokens/token-keys.ts'
+import type { WriteLimits } from '../write-limits.ts'
 import { VerifiedAccessTokens } from './access-tokens.ts'
 import { AuthorizationRequests } from './authorization-requests.ts'
 import { ExternalAuthorizations } from './external-authorization.ts'
@@ -21,7 +22,8 @@ export interface OpenIdConnect {
 }
 
 export interface OpenIdParts extends SignInParts, MfaParts {
-  readonly auth: SignInParts['auth'] & MfaParts['auth'] & { readonly extensionRequests: ExtensionRequests }
+  readonly auth: SignInParts['auth'] &
+    MfaParts['auth'] & { readonly extensionRequests: ExtensionRequests; readonly writeLimits: WriteLimits }
   readonly authority: Authority
   readonly clock: Clock
   readonly config: Config

@@ -58,6 +58,10 @@ export async function requireContinuation(
     throw new OAuthError('access_denied', 'the client certificate is not one of the token')
   if (findOutstandingFactors(session.live, session.policy, grant.signerIds).totp)
     throw new OAuthError('invalid_grant', 'the session owes a second factor: sign in again')
+  // Each use is a write, as any other of the identity.
+  const { id: identityId, isAdmin } = session.live.identity
+  const address = context.origin.address ?? ''
+  auth.writeLimits.requireRate({ identityId, isAdmin, isPartial: false }, { address, isOwnChange: false }, clock.now())
   auth.apiSessions.useById(apiSessionId, clock.now())
   return session
 }
