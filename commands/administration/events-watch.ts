@@ -112,6 +112,7 @@ interface AuditData {
   readonly resource: string
   readonly entityId: string
   readonly entityName: string | null
+  readonly before: OutputRecord | null
   readonly after: OutputRecord | null
   readonly method: string | null
   readonly reason: string | null
@@ -129,7 +130,7 @@ function toLine({ type, data }: ServerEvent): string {
 }
 
 function describeAudit({ resource, entityName, entityId, ...audit }: AuditData): string[] {
-  const { actorKind, actorName, address, after, method, reason, count } = audit
+  const { actorKind, actorName, address, before, after, method, reason, count } = audit
   return [
     resource,
     entityName ?? entityId,
@@ -139,7 +140,7 @@ function describeAudit({ resource, entityName, entityId, ...audit }: AuditData):
     reason ?? '',
     count > 1 ? `${count} times` : '',
     // The members that changed; the values are in the audit.
-    after && entityName !== null ? `(${Object.keys(after).join(', ')})` : '',
+    before && after ? `(${Object.keys(after).join(', ')})` : '',
   ]
 }
 

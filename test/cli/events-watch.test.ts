@@ -56,10 +56,16 @@ const readLines = ({ stdout }: { stdout: string }) => stdout.trim().split('\n').
 describe('events watch', () => {
   it('prints one line an event for people, and Ctrl-C ends it with exit code 0', async () => {
     const { printed, interrupt } = await watching('--subject', 'services')
-    await makeService('web')
+    const id = await makeService('web')
+    await (await managementOf(world)).change('PATCH', `/services/${id}`, { name: 'shop' })
     await expect
       .poll(() => readLines(printed))
-      .toEqual([expect.stringMatching(/^\d\d:\d\d:\d\d {2}record-created {3}services web by administrator \S+/)])
+      .toEqual([
+        expect.stringMatching(/^\d\d:\d\d:\d\d {2}record-created {3}services web by administrator \S+ from \S+$/),
+        expect.stringMatching(
+          /^\d\d:\d\d:\d\d {2}record-updated {3}services shop by administrator \S+ from \S+ \(name\)$/,
+        ),
+      ])
     expect([await interrupt(), printed.stderr]).toEqual([0, ''])
   })
 
