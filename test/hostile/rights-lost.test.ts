@@ -8,6 +8,7 @@ import { identities } from '../../src/definitions/resources/identities.ts'
 import type { ControllerError } from '../../src/foundation/errors.ts'
 import { get } from '../../src/storage/entities/entities.ts'
 import type { Context } from '../../src/storage/transactions/context.ts'
+import { bearer, OpenIdClient, readClaims } from '../openid-connect/client.ts'
 import { CLIENT, MANAGEMENT, type TestResponse, toTestResponse } from '../world/controller.ts'
 import { settleInOneCommit } from '../world/one-commit.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
@@ -62,17 +63,25 @@ const losses: Readonly<Record<string, { apply(): Promise<unknown>; reason: strin
   },
 }
 
+interface SlowRequest {
+  readonly method: string
+  readonly path: string
+  readonly text: string
+  /** The headers that name the caller; by default its session. */
+  readonly own?: Readonly<Record<string, string>>
+}
+
 /**
  * Sends a request whose body stops half-way until `meanwhile` is done. The server says 100 when it has judged the headers,
  * so the order is certain.
  */
 function sendSlowly(
-  { method, path, text }: { method: string; path: string; text: string },
+  { method, path, text, own = { 'net-session': token } }: SlowRequest,
   meanwhile: () => Promise<unknown>,
 ): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const headers = {
-      'net-session': token,
+      ...own,
       'content-type': 'application/json',
       // How long an empty body is shows only when it ends.
       ...(text === '' ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(Buffer.byteLength(text)) }),
@@ -294,4 +303,16 @@ describe('what the controller writes down of a caller', () => {
     const records = await query.where('operation', '=', 'refuse').where('actorId', '=', victim.id).execute()
     expect(records.map(({ count }) => count)).toEqual([1, 2])
   })
+})
+
+it('a caller whose access token is revoked while its body is under way is refused', async () => {
+  const { access_token } = await new OpenIdClient(world).signIn(victim)
+  const { jti } = readClaims(access_token)
+  const identity = newIdentity()
+
+  const { status } = await sendSlowly({ ...creating(identity), own: bearer(access_token) }, () =>
+    people.manage('POST', '/revocations', { id: jti, type: 'JTI' }),
+  )
+
+  expect([status, await countOf(identity.name)]).toEqual([401, 0])
 })

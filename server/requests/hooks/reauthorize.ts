@@ -8,12 +8,14 @@ import { authorize } from './authorize.ts'
 /** Returns why a request is refused now, or undefined. Also updates the caller of the request. */
 export type Reauthorize = (request: FastifyRequest) => ControllerError | undefined
 
-export function reauthorize({ auth, clock }: Controller): Reauthorize {
+export function reauthorize({ auth, clock, openIdConnect }: Controller): Reauthorize {
   return (request) => {
-    const { caller } = request.state
+    const { accessToken, caller } = request.state
     if (caller.kind !== 'identity') return undefined
     const { apiSessionId, externalTokens = [] } = caller
-    request.state.caller = callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, clock.now())
+    const isRevoked = accessToken !== undefined && openIdConnect.revokedTokens.has(accessToken.jti)
+    const session = isRevoked ? undefined : auth.apiSessions.get(apiSessionId)
+    request.state.caller = callerFromApiSession(auth, session, externalTokens, clock.now())
     return authorize(request)
   }
 }
