@@ -137,6 +137,22 @@ describe('a sign-in whose policy requires TOTP', () => {
     world.clock.advance(STEP_MS)
   })
 
+  it('that owes its code cannot remove the enrollment by it', async () => {
+    const { person, app } = await personWithTotp()
+    const { client, id } = await beginAs(person)
+    const code = app.code(now())
+
+    const removed = await world.send({
+      method: 'DELETE',
+      path: '/oidc/login/totp/enroll',
+      headers: { host: HOST },
+      body: { id, code },
+    })
+
+    expect(removed.status).toBe(401)
+    expect((await sendCode(client, id, code)).headers.location).toBe(callback(id))
+  })
+
   it('passes by a recovery code once', async () => {
     const { person, recoveryCodes } = await personWithTotp()
     const [code = ''] = recoveryCodes

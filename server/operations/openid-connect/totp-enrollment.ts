@@ -2,6 +2,7 @@
 //
 // It belongs to the session of the sign-in, so that another client, which may know the password too, sees nothing of it.
 
+import { secondFactorRequiredError } from '../../../src/authentication/api-sessions/caller-errors.ts'
 import { requireMfa } from '../../../src/authentication/mfa/mfa-records.ts'
 import type { MfaOwner } from '../../../src/authentication/mfa/mfa-secrets.ts'
 import { startMfa, verifyMfa } from '../../../src/authentication/mfa/mfa-setup.ts'
@@ -74,9 +75,14 @@ export const totpEnrollmentOperations: readonly AnyOperation[] = [
     ...ENROLL,
     id: 'dropTotpEnrollment',
     method: 'DELETE',
-    summary: 'Drops the enrollment of a second factor; one that is verified requires a code.',
+    summary:
+      'Drops the enrollment of a second factor; one that is verified requires a code, after the sign-in passed it.',
     async run(call) {
       const { context, owner } = requireSignedIn(call)
+      const { isVerified } = await requireMfa(context, owner)
+      // As for every session: otherwise a password with one code would be enough to replace the factor of its owner.
+      const isPartial = context.caller.kind !== 'identity' || context.caller.isPartial
+      if (isVerified && isPartial) throw secondFactorRequiredError()
       await removeOwnMfa(call.controller, context, owner, call.body.code ?? '')
       return { status: 200, contentType: 'application/json', body: '{}', headers: NO_STORE }
     },
