@@ -4,7 +4,7 @@ import type { Clock } from '../../src/foundation/clock.ts'
 import { Connection, type ConnectionSource, type ConnectionType } from './connection.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
 import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
-import { encodeHead, encodeMessage, type Message, type ReplyTarget } from './message.ts'
+import { encodeHead, encodeMessage, type Message, type ReplyTarget, type SkippedMessage } from './message.ts'
 
 /** The reason why a channel ended, for the log. */
 export type CloseReason =
@@ -20,6 +20,8 @@ export interface ChannelHandlers {
    * while they are too many; the promises never reject. It returns nothing for a message that waits for later messages of the same router.
    */
   onMessage(message: Message): Promise<void> | undefined
+  /** Runs for a request for a client that is too long, and is skipped. */
+  onSkip?(skipped: SkippedMessage): void
   /** Runs with the number of the first message of the router, of whatever kind, before it is handled. */
   onFirstSequence?(sequence: number): void
   /** Runs when a connection has ended, and the channel goes on over another one. What was sent last may not have arrived. */
@@ -120,6 +122,7 @@ export class Channel {
     const connection = new Connection(source, this.#clock, {
       canRead: () => !this.#hasTooMuchInProgress,
       onMessage: (message) => this.#take(message),
+      onSkip: (skipped) => this.#handlers.onSkip?.(skipped),
       onMalformed: (reason) => this.close(`malformed message: ${reason}`),
       onEnd: () => this.#lose(connection),
     })

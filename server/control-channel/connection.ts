@@ -1,7 +1,13 @@
 // One connection of a router after its hello: cuts what arrives into messages, and shares the event loop with other connections.
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../src/foundation/clock.ts'
-import { MalformedFrameError, MESSAGE_LIMITS, type Message, type MessageReader } from './message.ts'
+import {
+  MalformedFrameError,
+  MESSAGE_LIMITS,
+  type Message,
+  type MessageReader,
+  type SkippedMessage,
+} from './message.ts'
 
 /** The uses that routers have for a connection. Those of release 1 have one connection, for everything. */
 export const CONNECTION_TYPES = ['ctrl.default', 'ctrl.high'] as const
@@ -19,6 +25,8 @@ export interface ConnectionHandlers {
   canRead(): boolean
   /** Takes a message. It must not block: it returns at once. */
   onMessage(message: Message): void
+  /** Runs if the router sends a request for a client that is too long, and is skipped. */
+  onSkip(skipped: SkippedMessage): void
   /** Runs if the router sends what is not a message. */
   onMalformed(reason: string): void
   /** Runs once, when the connection has ended by itself. */
@@ -62,6 +70,7 @@ export class Connection {
     this.#handlers = handlers
     this.#lastHeardAt = clock.monotonic()
     reader.setLimits(MESSAGE_LIMITS)
+    reader.onSkip = (skipped) => handlers.onSkip(skipped)
     socket.on('data', (chunk: Buffer) => {
       this.#lastHeardAt = clock.monotonic()
       reader.push(chunk)

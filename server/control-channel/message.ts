@@ -1,5 +1,6 @@
 // The frames of the control channel: 20 bytes of lengths, headers by number, and a body.
 import { GrowingBytes } from '../connections/growing-bytes.ts'
+import { ContentType } from './content-types.ts'
 
 /** Values by header id. Their order on the wire has no meaning, but it is kept. */
 export type MessageHeaders = ReadonlyMap<number, Buffer>
@@ -18,18 +19,37 @@ export type ReplyTarget = Pick<Message, 'sequence' | 'headers'>
 export interface MessageLimits {
   readonly maxHeaderBytes: number
   readonly maxBodyBytes: number
+  /** The kinds of message whose length clients of a router decide. One of them that is too long is skipped. */
+  readonly clientTypes?: ReadonlySet<number>
 }
 
 /** Before the hello the other side is not known yet. */
 export const HELLO_LIMITS: MessageLimits = { maxHeaderBytes: 16_384, maxBodyBytes: 4_192 }
 
-/** After the hello. The longest messages of a router report ten thousand sessions, or its metrics. */
-export const MESSAGE_LIMITS: MessageLimits = { maxHeaderBytes: 256 * 1024, maxBodyBytes: 2 * 1024 * 1024 }
+/**
+ * After the hello. The longest messages of a router report ten thousand sessions, or its metrics. A client could cut its router off
+ * again and again, if a request for it that is too long ended the channel.
+ */
+export const MESSAGE_LIMITS: MessageLimits = {
+  maxHeaderBytes: 256 * 1024,
+  maxBodyBytes: 2 * 1024 * 1024,
+  clientTypes: new Set([
+    ContentType.CREATE_CIRCUIT_V2_REQUEST,
+    ContentType.CREATE_TERMINATOR_V2_REQUEST,
+    ContentType.UPDATE_EDGE_TERMINATOR_REQUEST,
+  ]),
+}
+
+/** More is no message, but bytes that are taken for its length. */
+const MAX_SKIPPED_BYTES = 64 * 1024 * 1024
 
 const MAGIC = Buffer.from('0306090c', 'hex')
 const PREFIX_BYTES = 20
 const HEADER_PREFIX_BYTES = 8
 const EMPTY = Buffer.alloc(0)
+
+/** The begin of a message that is skipped, because it is too long. */
+export type SkippedMessage = Pick<Message, 'type' | 'sequence'>
 
 /** Bytes that are not a frame, or a frame beyond the limits: the channel cannot go on. */
 export class MalformedFrameError extends Error {
@@ -74,6 +94,10 @@ export class MessageReader {
   readonly #received = new GrowingBytes()
   /** The length of the frame that is arriving; undefined until its prefix is there. */
   #frameBytes: number | undefined
+  /** How much of a message that is too long has not arrived yet. */
+  #skippedBytes = 0
+  /** Called with each message that is skipped, when its prefix has arrived. */
+  onSkip: (skipped: SkippedMessage) => void = () => {}
 
   constructor(limits: MessageLimits) {
     this.#limits = limits
@@ -94,17 +118,47 @@ export class MessageReader {
    * @throws MalformedFrameError if the bytes are not a frame, or exceed the limits: before anything is allocated for them
    */
   next(): Message | undefined {
-    if (this.#frameBytes === undefined) {
+    while (this.#frameBytes === undefined) {
+      this.#skip()
       if (this.#received.length < PREFIX_BYTES) return undefined
-      this.#frameBytes = readFrameBytes(this.#received.bytes, this.#limits)
+      this.#beginFrame(this.#received.bytes)
     }
     if (this.#received.length < this.#frameBytes) return undefined
     const frame = this.#received.take(this.#frameBytes)
     this.#frameBytes = undefined
     return decodeFrame(frame)
   }
+
+  #beginFrame(bytes: Buffer): void {
+    const { clientTypes, ...limits } = this.#limits
+    const type = bytes.readInt32LE(4)
+    if (!clientTypes?.has(type)) {
+      this.#frameBytes = readFrameBytes(bytes, limits)
+      return
+    }
+    const frameBytes = readFrameBytes(bytes, { maxHeaderBytes: MAX_SKIPPED_BYTES, maxBodyBytes: MAX_SKIPPED_BYTES })
+    if (isWithin(bytes, limits)) {
+      this.#frameBytes = frameBytes
+      return
+    }
+    this.#skippedBytes = frameBytes
+    this.onSkip({ type, sequence: bytes.readInt32LE(8) })
+  }
+
+  /** Drops what has arrived of a message that is too long. */
+  #skip(): void {
+    const bytes = Math.min(this.#skippedBytes, this.#received.length)
+    if (bytes === 0) return
+    this.#received.take(bytes)
+    this.#skippedBytes -= bytes
+  }
 }
 
+function isWithin(bytes: Buffer, { maxHeaderBytes, maxBodyBytes }: MessageLimits): boolean {
+  return bytes.readInt32LE(12) <= maxHeaderBytes && bytes.readInt32LE(16) <= maxBodyBytes
+}
+
+/** @throws MalformedFrameError */
 function readFrameBytes(bytes: Buffer, { maxHeaderBytes, maxBodyBytes }: MessageLimits): number {
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC))
     throw new MalformedFrameError('the frame has another magic number')

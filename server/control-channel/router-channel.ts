@@ -18,7 +18,7 @@ import { MalformedBodyError, type RouterPeer } from './handlers/message-handler.
 import { encodeTerminatorEnd, encodeTerminatorQuestions } from './handlers/terminator-messages.ts'
 import { encodeText, HeaderValueError } from './header-values.ts'
 import { type ConnectionGroup, encodeHelloResponse, isSameGroup } from './hello.ts'
-import type { Message } from './message.ts'
+import type { Message, SkippedMessage } from './message.ts'
 import { greetRouter, handleRouterMessage } from './message-dispatch.ts'
 import { Header } from './messages/edge_pb.ts'
 import { encodeChangeSet, encodeState, encodeStateKeys } from './model-encoding.ts'
@@ -48,6 +48,8 @@ const DIAL_TYPES: ReadonlySet<number> = new Set([
   ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
   ContentType.CREATE_TUNNEL_CIRCUIT_V2_REQUEST,
 ])
+
+const REQUEST_TOO_LONG = { reason: 'other', message: 'the request is longer than any may be' } as const
 
 const DIAL_REFUSALS = {
   'too-long': { reason: 'other', message: 'the dial is longer than any may be' },
@@ -86,6 +88,7 @@ export class RouterChannel {
       handlers: {
         onFirstSequence: (sequence) => this.#noteProcess(sequence),
         onMessage: (message) => this.#take(message),
+        onSkip: (skipped) => this.#refuseSkipped(skipped),
         onConnectionLost: (type) => this.#recover(type),
         onClose: (reason) => this.#end(reason),
       },
@@ -148,6 +151,13 @@ export class RouterChannel {
     else if (typeof begun === 'string') sendRefusal(this.#channel, message, DIAL_REFUSALS[begun])
     else void this.#handle(message).finally(begun)
     return undefined
+  }
+
+  #refuseSkipped({ type, sequence }: SkippedMessage): void {
+    const { aggregatedLog } = this.#parts.controller
+    const routerId = this.#router.id
+    aggregatedLog.warn(`${routerId} ${type}`, { routerId, type }, 'a request for a client is longer than any may be')
+    sendRefusal(this.#channel, { sequence, headers: new Map() }, REQUEST_TOO_LONG)
   }
 
   /** The numbers of the messages of a router of release 1 continue when it reconnects: one that begins again is another process. */

@@ -263,6 +263,18 @@ describe('a dial is refused', () => {
     expect((await router.dial(client)).type).toBe(20219)
   })
 
+  it('with code 1 if it is longer than any message may be, also several times and in pieces, and the router stays connected', async () => {
+    const router = await network.router()
+    const { client } = await hosted(router)
+    for (const length of [1_000_000, 300_000, 3_000_000]) {
+      const dial = { ...client, apiSessionToken: 'x'.repeat(length) }
+      expect(await router.dial(dial)).toMatchObject({ type: 20002, code: 1, text: expect.stringContaining('longer') })
+    }
+    const tooLongBind = router.wire.send(20216, Buffer.alloc(3_000_000))
+    expect(await router.takeDialResponse(tooLongBind)).toMatchObject({ type: 20002, code: 1 })
+    expect((await router.dial(client)).type).toBe(20219)
+  })
+
   it('with code 1 if the host responds with more than 16 KiB of peer data, and its router drops the circuit', async () => {
     const router = await network.router()
     const { serviceId, client } = await hosted(router)
