@@ -192,6 +192,7 @@ describe('an identity that does not administer', () => {
       'createPostureResponse',
       'createPostureResponseBulk',
       'createSession',
+      'createTotpToken',
       'deleteCurrentApiSession',
       'deleteCurrentApiSessionCertificate',
       'deleteSession',

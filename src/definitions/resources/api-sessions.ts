@@ -56,10 +56,11 @@ export const apiSessions = defineResource({
     // The client of OpenID Connect that it began by; null if it has a token of its own. And the id of its refresh token, with those
     // that were exchanged lately.
     clientId: f.text({ access: 'internal', nullable: true }),
-    refreshTokenId: f.text({ access: 'internal', nullable: true }),
+    refreshTokenId: f.text({ access: 'internal', nullable: true, masked: true }),
     formerRefreshTokens: f.json(typed<readonly FormerRefreshToken[]>({ type: 'array' }), {
       access: 'internal',
       default: [],
+      masked: true,
     }),
     // When its identity signed in, by a clock that is not set: its age counts from then.
     authenticatedAt: f.time({ access: 'internal' }),
