@@ -40,7 +40,7 @@ export const MESSAGE_LIMITS: MessageLimits = {
   ]),
 }
 
-/** More is no message, but bytes that are taken for its length. */
+/** A longer one is taken for bytes that are not a message. */
 const MAX_SKIPPED_BYTES = 64 * 1024 * 1024
 
 const MAGIC = Buffer.from('0306090c', 'hex')

@@ -6,6 +6,9 @@ import { requireBuilt } from './built.ts'
 
 await requireBuilt()
 
+// The command line sets one that fits it, which would stay; also if a second one begins before the first one ends.
+const umask = process.umask()
+
 const MAIN = pathToFileURL(join(import.meta.dirname, '../../dist/cli/main.js')).href
 
 /** Runs a command line to its end, with this environment and without a terminal. One at a time: the streams are the process's. */
@@ -14,8 +17,6 @@ export async function commandLine(args: readonly string[], env: NodeJS.ProcessEn
   const stdout = captured(process.stdout)
   const stderr = captured(process.stderr)
   const before = process.env
-  // The command line sets one that fits it, which would stay.
-  const umask = process.umask()
   process.env = { ...env }
   try {
     const code = await main(args)
