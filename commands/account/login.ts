@@ -6,6 +6,7 @@ import { readExternalJwt, toBearerHeaders } from '../client/external-jwt.ts'
 import { readIdentityFile } from '../client/identity-files.ts'
 import { explainFailedSignIn } from '../client/login-failures.ts'
 import { findSecondFactorFile, type Profile, Profiles } from '../client/profiles.ts'
+import { readCertificateFactor } from '../client/renewed-session.ts'
 import {
   type FactorResult,
   mustEnrollError,
@@ -179,9 +180,7 @@ async function logInByBrowser(
 
 async function readPrimaryFactor(flags: LoginFlags, method: LoginMethod): Promise<PrimaryFactor> {
   const { primary, identityFile, extJwtFile } = method
-  if (primary === 'cert' && identityFile !== undefined) {
-    return { method: 'cert', identityFile, clientCertificate: readIdentityFile(identityFile).clientCertificate }
-  }
+  if (primary === 'cert' && identityFile !== undefined) return readCertificateFactor(identityFile)
   if (primary === 'ext-jwt' && extJwtFile !== undefined) {
     return { method: 'ext-jwt', jwt: await readExternalJwt(extJwtFile) }
   }

@@ -83,7 +83,7 @@ export function withOwnSession(named: Transport, profile: Profile): Transport {
   if (identityFile === undefined) return transport
   let token: Promise<string> | undefined
   const stream = async (request: Request): Promise<Stream> => {
-    token ??= signInOnce(profile, readFactor(identityFile), ['--identity', identityFile], nameRoot)
+    token ??= signInOnce(profile, readCertificateFactor(identityFile), ['--identity', identityFile], nameRoot)
     return transport.stream({ ...request, headers: { ...request.headers, 'net-session': await token } })
   }
   return {
@@ -100,12 +100,13 @@ export function withOwnSession(named: Transport, profile: Profile): Transport {
 
 /** Signs in, and stores the new session in the profile. @throws CommandError if a second factor is required, or the certificate is refused */
 async function renewByFile(name: string, profile: Profile, identityFile: string): Promise<Headers> {
-  const token = await signInOnce(profile, readFactor(identityFile), ['--profile', name])
+  const token = await signInOnce(profile, readCertificateFactor(identityFile), ['--profile', name])
   Profiles.open(process.env).renewSession(name, profile, { token, signedInAt: new Date().toISOString() })
   return { 'net-session': token }
 }
 
-function readFactor(identityFile: string): PrimaryFactor {
+/** The certificate of an identity file, to sign in by. */
+export function readCertificateFactor(identityFile: string): PrimaryFactor {
   return { method: 'cert', identityFile, clientCertificate: readIdentityFile(identityFile).clientCertificate }
 }
 

@@ -41,7 +41,7 @@ export const MESSAGE_LIMITS: MessageLimits = {
 }
 
 /** A longer one is taken for bytes that are not a message. */
-const MAX_SKIPPED_BYTES = 64 * 1024 * 1024
+const SKIPPED_LIMITS: MessageLimits = { maxHeaderBytes: 64 * 1024 * 1024, maxBodyBytes: 64 * 1024 * 1024 }
 
 const MAGIC = Buffer.from('0306090c', 'hex')
 const PREFIX_BYTES = 20
@@ -130,14 +130,10 @@ export class MessageReader {
   }
 
   #beginFrame(bytes: Buffer): void {
-    const { clientTypes, ...limits } = this.#limits
     const type = bytes.readInt32LE(4)
-    if (!clientTypes?.has(type)) {
-      this.#frameBytes = readFrameBytes(bytes, limits)
-      return
-    }
-    const frameBytes = readFrameBytes(bytes, { maxHeaderBytes: MAX_SKIPPED_BYTES, maxBodyBytes: MAX_SKIPPED_BYTES })
-    if (isWithin(bytes, limits)) {
+    const maySkip = this.#limits.clientTypes?.has(type) === true
+    const frameBytes = readFrameBytes(bytes, maySkip ? SKIPPED_LIMITS : this.#limits)
+    if (!maySkip || isWithin(bytes, this.#limits)) {
       this.#frameBytes = frameBytes
       return
     }

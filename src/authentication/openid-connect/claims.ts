@@ -117,12 +117,15 @@ export function makeIdClaims(
   }
 }
 
+/** In the methods of a token, before the id of a signer whose token came with the credential. */
+export const SECOND_SIGNER_PREFIX = 'ejs:'
+
 /** How the identity was authenticated (RFC 8176), in the words of the network. */
 function listMethods({ row, live }: Pick<GrantedSession, 'row' | 'live'>, { signerIds }: Grant): string[] {
   return [
     ...(row.method === null ? [] : [row.method]),
     ...(live.isTotpComplete ? ['totp'] : []),
-    ...signerIds.map((id) => `ejs:${id}`),
+    ...signerIds.map((id) => SECOND_SIGNER_PREFIX + id),
   ]
 }
 

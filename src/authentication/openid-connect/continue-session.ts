@@ -28,10 +28,9 @@ export async function redeemRefreshToken(
   parameters: ContinuationParameters,
 ): Promise<TokenResponse> {
   const grantedToken = await requireRefreshToken(parts, parameters)
-  const scopes = narrowScopes(grantedToken.grant.scopes, parameters.scope)
+  const grant = narrowGrant(grantedToken, parameters)
   const session = await requireContinuation(parts, context, grantedToken, parameters)
   const refreshTokenId = await useRefreshToken(parts, context, grantedToken, { isExchanged: true })
-  const grant = { ...grantedToken.grant, issuer: parameters.issuer, scopes }
   return issueNext(parts, context, session, grant, { refreshTokenId, csr: parameters.csr })
 }
 
@@ -52,8 +51,7 @@ export async function exchangeToken(
   parameters: ExchangeParameters,
 ): Promise<ExchangeResponse> {
   const subject = await requireSubject(parts, parameters)
-  const scopes = narrowScopes(subject.grant.scopes, parameters.scope)
-  const grant = { ...subject.grant, issuer: parameters.issuer, scopes }
+  const grant = narrowGrant(subject, parameters)
   const isRefresh = subject.kind === 'r'
   const requested = readType(parameters.requestedType) ?? (isRefresh ? 'refresh_token' : 'access_token')
   // An access token must not outlive itself.
@@ -92,6 +90,11 @@ function readType(type: string | undefined): (typeof TYPES)[number] | undefined 
   const named = TYPES.find((name) => TYPE_PREFIX + name === type)
   if (!named) throw new OAuthError('invalid_request', 'this type of token is not supported')
   return named
+}
+
+/** The values of a token that the next ones keep, for the issuer and the scopes of this request. @throws OAuthError */
+function narrowGrant({ grant }: GrantedToken, { issuer, scope }: ContinuationParameters): Grant {
+  return { ...grant, issuer, scopes: narrowScopes(grant.scopes, scope) }
 }
 
 /** RFC 6749, section 6: a client may ask for less than it has. @throws OAuthError for more */

@@ -1,7 +1,7 @@
 // The claims of a token of the controller's own that a client presents for others.
 import type { JWTPayload } from 'jose'
 import type { TokenKeys } from '../tokens/token-keys.ts'
-import type { Grant } from './claims.ts'
+import { type Grant, SECOND_SIGNER_PREFIX } from './claims.ts'
 import { CLIENT_IDS, type ClientId, isClientId, parseScopes } from './clients.ts'
 
 /** The kinds of token by which a client goes on with its session. */
@@ -29,8 +29,6 @@ export async function verifyGranted(
   return { kind, jti, apiSessionId, expiresAt: exp as number, grant: readGrant(claims) }
 }
 
-const SECOND_SIGNER = 'ejs:'
-
 function readGrant(claims: JWTPayload): Grant {
   const { amr, client_id: clientId, iss, scopes, z_cfs: fingerprints, z_env, z_ra, z_sdk } = claims
   const methods = toTexts(amr)
@@ -39,7 +37,7 @@ function readGrant(claims: JWTPayload): Grant {
     clientId: isClientId(String(clientId)) ? (clientId as ClientId) : 'native',
     scopes: parseScopes(toTexts(scopes).join(' ')),
     signerIds: methods.flatMap((method) =>
-      method.startsWith(SECOND_SIGNER) ? method.slice(SECOND_SIGNER.length) : [],
+      method.startsWith(SECOND_SIGNER_PREFIX) ? method.slice(SECOND_SIGNER_PREFIX.length) : [],
     ),
     envInfo: toObject(z_env),
     sdkInfo: toObject(z_sdk),

@@ -52,7 +52,6 @@ function findText(router: RouterEntry, live: LiveRouter | undefined): string {
 }
 
 function isSame(some: ClientRouterFields, others: ClientRouterFields): boolean {
-  if (some === others) return true
   return (
     some.isOnline === others.isOnline &&
     some.hostname === others.hostname &&
