@@ -10,7 +10,7 @@ import type { PendingAuthorization } from '../../../src/authentication/openid-co
 import { isEqualInConstantTime } from '../../../src/foundation/constant-time.ts'
 import type { Call } from '../../api/operation.ts'
 
-// The prefix keeps other hosts from setting it. Clients that are no browsers never receive it.
+// The prefix keeps other hosts from setting it. Clients other than browsers never receive it.
 const COOKIE = '__Host-sign-in'
 const KEY_PATTERN = new RegExp(`(?:^|; ?)${COOKIE}=([\\w-]{43})(?:;|$)`)
 
