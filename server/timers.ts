@@ -1,6 +1,5 @@
 // The work that no request asks for: what is done, how often, and by which controllers of a network.
 
-import { endAbandoned } from '../src/authentication/openid-connect/end-session.ts'
 import type { Controller } from '../src/controller.ts'
 import { removeEndedRevocations } from '../src/network/router-model/revocations.ts'
 import { pruneAudit } from '../src/storage/audit/audit-records.ts'
@@ -63,12 +62,6 @@ function listTimers(controller: Controller): Timer[] {
       everyMs: 5 * SECOND_MS,
       doneBy: 'one',
       run: () => apiSessions.termination.deleteExpired(context),
-    },
-    {
-      name: 'ending the sessions of sign-ins that were not completed',
-      everyMs: 10 * SECOND_MS,
-      doneBy: 'each',
-      run: () => endAbandoned(controller),
     },
     {
       name: 'writing session activity',

@@ -63,6 +63,7 @@ export function createAuth(parts: AuthParts): Auth {
     clock,
     lifetime: new SessionLifetime({
       timeoutMs: config['session.timeout'],
+      accessMs: config['oidc.accessTokenLifetime'],
       refreshMs: config['oidc.refreshTokenLifetime'],
       maxAgeMs: { people: config['session.maxAge'], devices: config['session.maxAgeOfDevices'] },
     }),

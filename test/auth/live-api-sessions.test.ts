@@ -27,6 +27,7 @@ function add(id: string, identityId: string, authPolicyId = 'some', isRevoked = 
     mfaPassedAt: null,
     wokenAt: null,
     unlockedAt: null,
+    endsAt: null,
   }
   const state = { clientId: null, owesTotp: false, isTotpComplete: false, configTypes: [] }
   const identity = toIdentity(identityId, authPolicyId)

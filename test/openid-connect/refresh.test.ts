@@ -142,6 +142,31 @@ describe('a refresh token', () => {
     expect((await refresh(client, first.body.refresh_token)).status).toBe(400)
   })
 
+  it('has its minute also if the clock is set forward meanwhile', async () => {
+    const { client, tokens } = await signedIn()
+    await refresh(client, tokens.refresh_token)
+    world.clock.advance(GRACE_MS / 2)
+    world.clock.set(23 * 60 * 60_000)
+    const again = await refresh(client, tokens.refresh_token)
+    world.clock.advance(GRACE_MS / 2)
+    const late = await refresh(client, tokens.refresh_token)
+    world.clock.set(-23 * 60 * 60_000)
+
+    expect([again.status, late.status]).toEqual([200, 400])
+  })
+
+  it('does not have it once more if the clock is set back', async () => {
+    const { client, tokens } = await signedIn()
+    await refresh(client, tokens.refresh_token)
+    world.clock.advance(GRACE_MS + 10_000)
+    world.clock.set(-GRACE_MS)
+
+    const late = await refresh(client, tokens.refresh_token)
+    world.clock.set(GRACE_MS)
+
+    expect(late.body.error_description).toMatch(/used before/)
+  })
+
   it('of two generations ago ends the session after a minute', async () => {
     const { client, tokens } = await signedIn()
     const first = await refresh(client, tokens.refresh_token)

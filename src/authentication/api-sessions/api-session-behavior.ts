@@ -62,8 +62,9 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
     // The stored time lags behind, and a session that is alive must not seem to have ended.
     const lastActivityAt = session?.lastActivityAt ?? (row.lastActivityAt as number)
     const authenticatedAt = session?.authenticatedAt ?? (row.authenticatedAt as number)
+    const tokensEndAt = session ? session.endsAt : (row.endsAt as Instant | null)
     const endsAt = this.#apiSessions.lifetime.getEnd(
-      { lastActivityAt, authenticatedAt, clientId: row.clientId as string | null },
+      { lastActivityAt, authenticatedAt, clientId: row.clientId as string | null, endsAt: tokensEndAt },
       row.method as Method | null,
     )
     const requests = this.#extensions.get(row.isCertExtendable === 1 ? (row.authenticatorId as string) : '')

@@ -19,8 +19,8 @@ import {
 } from './live-api-sessions.ts'
 import { SessionActivity } from './session-activity.ts'
 import { isAmong, listRevoked, type RevokedSessions, toSessionBasis } from './session-basis.ts'
-import type { SessionLifetime } from './session-lifetime.ts'
-import { isSameIdentity, queryRevocations, readSessions, toTotpProgress } from './session-rows.ts'
+import { type SessionLifetime, SIGN_IN_MS } from './session-lifetime.ts'
+import { isSameIdentity, queryRevocations, readSessions, toSessionProgress } from './session-rows.ts'
 import { findServiceSessions, MAX_DELETED, MAX_SERVICE_SESSIONS, SessionTermination } from './session-termination.ts'
 import { SessionTotp } from './session-totp.ts'
 
@@ -115,10 +115,10 @@ export class ApiSessions implements DerivedRows {
         const session = this.#activity.shiftStored(stored, currentSession)
         // If the clock was set back since, a session of an earlier process was used later than now.
         const lastActivityAt = Math.min(now, Math.max(session.lastActivityAt, currentSession?.lastActivityAt ?? 0))
-        if (lastActivityAt + this.lifetime.getTimeoutMs(session.clientId) <= now) continue
         const { basis, identity } = session
-        const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
         const authenticatedAt = currentSession?.authenticatedAt ?? Math.min(now, session.authenticatedAt)
+        if (this.lifetime.getEnd({ ...session, lastActivityAt, authenticatedAt }, basis.method) <= now) continue
+        const isRevoked = revocations.some(({ newest, of }) => n <= newest && isAmong(of, basis, identity.authPolicyId))
         const added = live.add({ ...session, lastActivityAt, authenticatedAt }, isRevoked)
         const isWritten = lastActivityAt === stored.lastActivityAt && session === stored
         if (!isRevoked && !isWritten) used.add(added)
@@ -210,6 +210,8 @@ export class ApiSessions implements DerivedRows {
       signerKey: null,
       clientId: null,
       refreshTokenId: null,
+      hasTokens: false,
+      endsAt: signIn.clientId ? tx.clock.now() + SIGN_IN_MS : null,
       ...signIn,
       method: method ?? null,
       authenticatedAt: tx.clock.now(),
@@ -293,7 +295,7 @@ export class ApiSessions implements DerivedRows {
       if (resource !== apiSessions.plural) continue
       if (operation === 'create' && after && identity) this.#addCreated(after, identity)
       if (operation === 'update') {
-        if (after) this.#live.updateTotp(id, toTotpProgress(after))
+        if (after) this.#live.updateProgress(id, toSessionProgress(after))
         // Only its last activity was written.
         else this.#live.noteActivity(id, at)
       }
@@ -312,7 +314,7 @@ export class ApiSessions implements DerivedRows {
       authenticatedAt,
       configTypes: internConfigTypes(configTypes),
       basis: toSessionBasis(entity),
-      ...toTotpProgress(entity),
+      ...toSessionProgress(entity),
       lastActivityAt,
     })
   }

@@ -34,14 +34,19 @@ export interface LiveApiSession {
   /** When its machine last woke, and when it was last unlocked, as the client reported; null if it did not. */
   wokenAt: Instant | null
   unlockedAt: Instant | null
+  /** When its sign-in, or the last of its tokens, ends; null if it has a token of its own. */
+  endsAt: Instant | null
   lastActivityAt: Instant
 }
 
 /** The members of a session that checks of the second factor read. */
 export const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const
 
-/** The members of a session that change when it passes a second factor, and when its machine woke or was unlocked. */
-export type TotpProgress = Pick<LiveApiSession, 'owesTotp' | 'isTotpComplete' | (typeof MFA_TIMES)[number]>
+/** The members that change when it passes a second factor or receives tokens, and when its machine woke or was unlocked. */
+export type SessionProgress = Pick<
+  LiveApiSession,
+  'owesTotp' | 'isTotpComplete' | 'endsAt' | (typeof MFA_TIMES)[number]
+>
 
 /** A session with the others that a change revokes together with it. */
 type CohortMember = LiveApiSession & { cohort: Cohort<CohortMember> }
@@ -163,8 +168,8 @@ export class LiveApiSessions {
     return ids.slice(0, limit)
   }
 
-  /** Updates the second factor of a session. */
-  updateTotp(id: string, progress: TotpProgress): void {
+  /** Updates what a session has passed and received. */
+  updateProgress(id: string, progress: SessionProgress): void {
     const session = this.#byId.get(id)
     if (session) Object.assign(session, progress)
   }

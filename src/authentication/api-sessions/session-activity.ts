@@ -3,8 +3,8 @@ import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { type LiveApiSession, MFA_TIMES } from './live-api-sessions.ts'
 
-/** The times of a session that shift when the clock is set. */
-const SHIFTED_TIMES = [...MFA_TIMES, 'authenticatedAt'] as const
+/** The times of a session that shift when the clock is set, besides its last activity. */
+const SHIFTED_TIMES = [...MFA_TIMES, 'authenticatedAt', 'endsAt'] as const
 
 // How many sessions one transaction writes, so that no request waits long for it.
 const BATCH = 250
@@ -23,8 +23,7 @@ export class SessionActivity {
   /** Shifts the times of a session. */
   shift(session: LiveApiSession, milliseconds: number): void {
     session.lastActivityAt += milliseconds
-    session.authenticatedAt += milliseconds
-    for (const time of MFA_TIMES) {
+    for (const time of SHIFTED_TIMES) {
       const before = session[time]
       if (before !== null) session[time] = before + milliseconds
     }

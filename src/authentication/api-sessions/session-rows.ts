@@ -8,7 +8,7 @@ import {
   type ApiSessionIdentity,
   internConfigTypes,
   type LiveApiSession,
-  type TotpProgress,
+  type SessionProgress,
 } from './live-api-sessions.ts'
 import { type RevokedSessions, toSessionBasis } from './session-basis.ts'
 
@@ -31,9 +31,9 @@ export async function* readSessions(db: Kysely<Database>, cutoff: Instant): Asyn
   }
 }
 
-export function toTotpProgress(session: Entity<typeof apiSessions>): TotpProgress {
-  const { owesTotp, isMfaComplete, mfaPassedAt, wokenAt, unlockedAt } = session
-  return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt, wokenAt, unlockedAt }
+export function toSessionProgress(session: Entity<typeof apiSessions>): SessionProgress {
+  const { owesTotp, isMfaComplete, mfaPassedAt, wokenAt, unlockedAt, endsAt } = session
+  return { owesTotp, isTotpComplete: isMfaComplete, mfaPassedAt, wokenAt, unlockedAt, endsAt }
 }
 
 export function isSameIdentity(some: ApiSessionIdentity, other: ApiSessionIdentity): boolean {
@@ -66,6 +66,7 @@ function queryPage(db: Kysely<Database>, cutoff: Instant, after: number) {
       'signerKey',
       'caId',
       'authenticatedAt',
+      'endsAt',
       'session.externalId as claimedId',
     ])
     .select([
@@ -113,6 +114,7 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
     mfaPassedAt: row.mfaPassedAt,
     wokenAt: row.wokenAt,
     unlockedAt: row.unlockedAt,
+    endsAt: row.endsAt,
     lastActivityAt,
   }
 }

@@ -146,6 +146,7 @@ export class SessionTermination {
       const cutoff = now - this.#lifetime.getTimeoutMs(clientId)
       count += await this.#deleteDue(context, { column: 'lastActivityAt', cutoff, clientId })
     }
+    count += await this.#deleteDue(context, { column: 'endsAt', cutoff: now })
     for (const method of methods) {
       const maxAgeMs = this.#lifetime.getMaxAgeMs(method)
       if (maxAgeMs === Number.POSITIVE_INFINITY) continue
@@ -158,7 +159,7 @@ export class SessionTermination {
     const now = context.clock.now()
     let count = 0
     for (let last: DueRow | undefined; ; ) {
-      const rows: DueRow[] = await selectDue(context.db, due, last).execute()
+      const rows = (await selectDue(context.db, due, last).execute()) as DueRow[]
       const live = rows.flatMap(({ id }) => this.#live().get(id) ?? [])
       const alive = live.filter((session) => this.#lifetime.getEnd(session, session.basis.method) > now)
       // Memory has later times than the rows. With these, the rows are not due any more.
@@ -189,7 +190,7 @@ export class SessionTermination {
 
 /** The sessions whose rows say that their time is over. */
 interface Due {
-  readonly column: 'lastActivityAt' | 'authenticatedAt'
+  readonly column: 'lastActivityAt' | 'authenticatedAt' | 'endsAt'
   readonly cutoff: Instant
   readonly method?: Method
   /** Only those that began by this client of OpenID Connect, or by none. */

@@ -1,14 +1,15 @@
 // The authorization requests under way: in memory, and bounded, because anyone may begin one.
 //
 // A request of a client that has not proven a credential yet gives way to later ones, first to those of the same source. One whose
-// client has signed in is bounded by the limits of sign-ins. A restart loses all of them, and clients begin again.
+// client has signed in is bounded by the limits of sign-ins. A restart loses all of them, and clients begin again. The session of a
+// sign-in whose client does not come for its tokens ends by itself.
 import { hash, randomBytes } from 'node:crypto'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
+import { SIGN_IN_MS } from '../api-sessions/session-lifetime.ts'
 import type { AuthorizationParameters } from './authorization-parameters.ts'
 
-const LIFETIME_MS = 10 * 60_000
 const CODE_LIFETIME_MS = 60_000
 
 /** The limits of requests without a sign-in. Clients sign in within a second of their request, people within a minute. */
@@ -77,8 +78,6 @@ export class AuthorizationRequests {
   readonly #bySource = new Map<string, Set<string>>()
   /** Hash of a code → its request. */
   readonly #byCode = new Map<string, PendingAuthorization>()
-  /** The API sessions of requests that gave way to later ones. */
-  #displacedSessionIds: string[] = []
 
   constructor(clock: Clock, limits: RequestLimits = LIMITS) {
     this.#clock = clock
@@ -94,7 +93,7 @@ export class AuthorizationRequests {
     const ofSource = this.#bySource.get(values.source) ?? new Set<string>()
     if (ofSource.size >= this.#limits.maxPerSource) this.#removeFirst(ofSource)
     else if (this.#open.size >= this.#limits.maxRequests) this.#removeFirst(this.#open.keys())
-    const expiresAt = this.#clock.monotonic() + LIFETIME_MS
+    const expiresAt = this.#clock.monotonic() + SIGN_IN_MS
     const request: PendingAuthorization = {
       // A copy, because a part of a text keeps all of it in memory: the whole form, or the whole address.
       ...structuredClone(values),
@@ -124,9 +123,7 @@ export class AuthorizationRequests {
     this.#removeOpen(request.id)
     this.#signedIn.set(request.id, request)
     const [oldest] = this.#signedIn.size > this.#limits.maxRequests ? this.#signedIn.values() : []
-    if (!oldest) return
-    this.#removeSignedIn(oldest)
-    this.#displacedSessionIds.push(...listAbandoned(oldest))
+    if (oldest) this.#removeSignedIn(oldest)
   }
 
   /** Returns a new code for a request, in place of an earlier one. */
@@ -151,18 +148,13 @@ export class AuthorizationRequests {
     request.isRedeemed = true
   }
 
-  /** Removes signed-in requests whose time is over. Returns the API sessions of those, and of displaced ones, whose code was not redeemed. */
-  takeAbandoned(): string[] {
-    const now = this.#clock.monotonic()
-    const ended = [...this.#signedIn.values()].filter(({ expiresAt }) => expiresAt <= now)
-    for (const request of ended) this.#removeSignedIn(request)
-    const displaced = this.#displacedSessionIds
-    this.#displacedSessionIds = []
-    return [...displaced, ...ended.flatMap(listAbandoned)]
-  }
-
+  /** Requests with a sign-in are not in the order in which they began, so that one may stay until the ones before it are removed. */
   #removeExpired(): void {
     const now = this.#clock.monotonic()
+    for (const request of this.#signedIn.values()) {
+      if (now < request.expiresAt) break
+      this.#removeSignedIn(request)
+    }
     for (const { id, expiresAt } of this.#open.values()) {
       if (now < expiresAt) break
       this.#removeOpen(id)
@@ -193,11 +185,6 @@ export class AuthorizationRequests {
     ofSource?.delete(id)
     if (ofSource?.size === 0) this.#bySource.delete(request.source)
   }
-}
-
-/** The API session of a request whose code was not redeemed. */
-function listAbandoned({ isRedeemed, login }: PendingAuthorization): string[] {
-  return login && !isRedeemed ? [login.apiSessionId] : []
 }
 
 function hashCode(code: string): string {

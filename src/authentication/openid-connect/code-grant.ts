@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 import { newToken } from '../../foundation/ids.ts'
-import { get } from '../../storage/entities/entities.ts'
+import { find } from '../../storage/entities/entities.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { toSignerId } from '../sign-in/authentication-methods.ts'
 import { findProvenSigners } from '../sign-in/second-factors.ts'
@@ -11,7 +11,7 @@ import type { PendingAuthorization, RequestLogin } from './authorization-request
 import type { Grant, GrantedSession } from './claims.ts'
 import type { ClientId } from './clients.ts'
 import { endSession } from './end-session.ts'
-import { issueTokens, requireGrantedSession, type TokenResponse } from './issue-tokens.ts'
+import { issueTokens, requireGrantedSession, sessionEndedError, type TokenResponse } from './issue-tokens.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { findPendingFactors } from './request-sign-in.ts'
@@ -65,7 +65,7 @@ async function issueForCode(
   if (findPendingFactors(parts, request)) throw new OAuthError('invalid_grant', 'the sign-in is not complete')
   const jti = newToken()
   const refreshTokenId = request.scopes.includes('offline_access') ? jti : undefined
-  if (refreshTokenId !== undefined) await storeRefreshToken(parts, login.apiSessionId, refreshTokenId)
+  await storeIssue(parts, login.apiSessionId, refreshTokenId)
   const session = await requireGrantedSession(parts, context, login.apiSessionId)
   const grant = toGrant(request, login, session, listSecondSigners(parts, login, session))
   const certificate = login.csr ? await issueLoginCertificate(parts, context, session.row, login.csr) : undefined
@@ -85,10 +85,16 @@ function requireBinding(request: PendingAuthorization, { clientId, redirectUri, 
     throw new OAuthError('invalid_grant', 'the code_verifier is wrong')
 }
 
-async function storeRefreshToken({ contexts, entities }: OpenIdParts, apiSessionId: string, id: string): Promise<void> {
+/** Stores that a session has tokens from now on, and how long. @throws OAuthError if it has ended */
+async function storeIssue(parts: OpenIdParts, apiSessionId: string, refreshTokenId: string | undefined): Promise<void> {
+  const { auth, contexts, entities } = parts
+  const { accessMs, refreshMs } = auth.apiSessions.lifetime
   await contexts.create({ kind: 'system' }).write(async (tx) => {
-    const session = await get(tx, apiSessions, apiSessionId)
-    await entities.update(tx, apiSessions, session, { refreshTokenId: id }, { audit: 'none' })
+    const session = await find(tx, apiSessions, apiSessionId)
+    if (!session) throw sessionEndedError()
+    const endsAt = tx.clock.now() + (refreshTokenId === undefined ? accessMs : refreshMs)
+    const values = { hasTokens: true, endsAt, refreshTokenId: refreshTokenId ?? null }
+    await entities.update(tx, apiSessions, session, values, { audit: 'none' })
   })
 }
 

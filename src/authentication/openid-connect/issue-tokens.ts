@@ -33,9 +33,11 @@ export async function requireGrantedSession(
 ): Promise<GrantedSession> {
   const row = await find(context, apiSessions, apiSessionId)
   const live = auth.apiSessions.get(apiSessionId)
-  if (!row || !live) throw new OAuthError('invalid_grant', 'the session was revoked, or has ended')
+  if (!row || !live) throw sessionEndedError()
   return { row, live, policy: auth.policies.get(live.identity.authPolicyId) }
 }
+
+export const sessionEndedError = () => new OAuthError('invalid_grant', 'the session was revoked, or has ended')
 
 /** The tokens that a client receives. */
 interface IssuedTokens {
@@ -56,11 +58,11 @@ export async function issueTokens(
 ): Promise<TokenResponse> {
   await tokenKeys.ensureKey(contexts.create({ kind: 'system' }))
   const issuedAt = toSeconds(clock.now())
-  const lifetime = toSeconds(config['oidc.accessTokenLifetime'])
+  const { lifetime } = auth.apiSessions
   // Routers follow the token alone: it must not outlive the session.
-  const { authenticatedAt, basis } = session.live
-  const sessionEnd = authenticatedAt + auth.apiSessions.lifetime.getMaxAgeMs(basis.method)
-  const times = { issuedAt, expiresAt: Math.min(issuedAt + lifetime, endsAt, toSeconds(sessionEnd)) }
+  const { authenticatedAt, basis, endsAt: tokensEndAt } = session.live
+  const sessionEnd = toSeconds(Math.min(authenticatedAt + lifetime.getMaxAgeMs(basis.method), tokensEndAt ?? 0))
+  const times = { issuedAt, expiresAt: Math.min(issuedAt + toSeconds(lifetime.accessMs), endsAt, sessionEnd) }
   const idTimes = { issuedAt, expiresAt: issuedAt + toSeconds(config['oidc.idTokenLifetime']) }
   const access = makeTokenClaims(session, grant, { type: 'a', jti, ...times }, auth.extensionRequests)
   const accessToken = await tokenKeys.sign(access)
@@ -73,8 +75,7 @@ export async function issueTokens(
     id_token: idToken,
   } as const
   if (refreshTokenId === undefined) return response
-  // Clients refresh an access token when it is about to end.
-  const expiresAt = issuedAt + Math.max(toSeconds(config['oidc.refreshTokenLifetime']), lifetime + 60)
+  const expiresAt = Math.min(issuedAt + toSeconds(lifetime.refreshMs), sessionEnd)
   const refresh = { type: 'r', jti: refreshTokenId, issuedAt, expiresAt } as const
   return {
     ...response,

@@ -2,7 +2,8 @@
 //
 // A token that was exchanged stays good for a minute, because clients send a request again, or send several at a time; all of them
 // receive the same next token. A use after that means that one of its two holders has stolen it, and ends the session. The row of the
-// session holds the ids, so that a restart changes nothing about them.
+// session holds the ids, so that a restart changes nothing about them. The minute is one of the age of the session, so that a clock that
+// is set neither opens nor closes it.
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { PeerCertificates } from '../../pki/peer-certificates.ts'
@@ -94,7 +95,9 @@ async function exchange(
   const session = await find(tx, apiSessions, apiSessionId)
   if (!session) return undefined
   const now = tx.clock.now()
-  const recent = session.formerRefreshTokens.filter(({ exchangedAt }) => now - exchangedAt < GRACE_MS)
+  const age = now - (auth.apiSessions.get(apiSessionId)?.authenticatedAt ?? session.authenticatedAt)
+  // Small settings of the clock do not shift the session, so that its age may fall a little.
+  const recent = session.formerRefreshTokens.filter(({ exchangedAtAge }) => Math.abs(age - exchangedAtAge) < GRACE_MS)
   if (session.refreshTokenId !== jti) {
     if (session.refreshTokenId !== null && recent.some(({ id }) => id === jti)) return session.refreshTokenId
     await auth.apiSessions.revoke(tx, [apiSessionId])
@@ -102,7 +105,8 @@ async function exchange(
   }
   if (!isExchanged) return jti
   const refreshTokenId = newToken()
-  const formerRefreshTokens = [{ id: jti, exchangedAt: now }, ...recent].slice(0, MAX_FORMER)
-  await entities.update(tx, apiSessions, session, { refreshTokenId, formerRefreshTokens }, { audit: 'none' })
+  const formerRefreshTokens = [{ id: jti, exchangedAtAge: age }, ...recent].slice(0, MAX_FORMER)
+  const values = { refreshTokenId, formerRefreshTokens, endsAt: now + auth.apiSessions.lifetime.refreshMs }
+  await entities.update(tx, apiSessions, session, values, { audit: 'none' })
   return refreshTokenId
 }

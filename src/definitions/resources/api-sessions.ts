@@ -6,8 +6,8 @@ import { defineResource } from './define.ts'
 /** A refresh token that was exchanged for the next one. */
 export interface FormerRefreshToken {
   readonly id: string
-  /** In milliseconds since 1970. */
-  readonly exchangedAt: number
+  /** How old the session was when the token was exchanged, in milliseconds: a clock that is set does not change its age. */
+  readonly exchangedAtAge: number
 }
 
 /** A factor that a session still owes. */
@@ -62,6 +62,10 @@ export const apiSessions = defineResource({
       default: [],
       masked: true,
     }),
+    // Whether tokens were issued for it; and when it ends at the latest: with its sign-in until then, and with the last token from
+    // then on. Null if it has a token of its own.
+    hasTokens: f.bool({ access: 'internal' }),
+    endsAt: f.time({ access: 'internal', nullable: true }),
     // When its identity signed in, by a clock that is not set: its age counts from then.
     authenticatedAt: f.time({ access: 'internal' }),
     // SHA-256 of the token, base64url. The token itself is never stored, and sessions are looked up by it in memory alone.
@@ -105,6 +109,7 @@ export const apiSessions = defineResource({
     'lastActivityAt',
     'method',
     'authenticatedAt',
+    'endsAt',
   ],
   verbs: ['list', 'detail', 'delete'],
   links: ['sessions'],

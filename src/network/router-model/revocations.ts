@@ -1,7 +1,7 @@
 // Revocations: routers admit clients by tokens that they verify themselves, so they are told whose tokens have lost their right.
 //
 // An identity that is disabled or deleted is revoked in the transaction that does it, and so is a session by OpenID Connect that is ended
-// before its time. A revocation stays until the last token that it
+// before its tokens. A revocation stays until the last token that it
 // concerns has ended, also if the identity is enabled again: its later tokens are accepted.
 import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
@@ -18,8 +18,8 @@ import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 
-// No token is valid for longer.
-const MAX_TOKEN_AGE_MS = 24 * 60 * 60_000
+// No token is valid for longer, unless the settings say so.
+const MIN_RETENTION_MS = 24 * 60 * 60_000
 
 const MAX_REMOVED_AT_ONCE = 1_000
 
@@ -47,15 +47,23 @@ interface RevokingParts {
 /** Runs after the changes of a transaction. */
 export async function revokeTokens(parts: RevokingParts, tx: WriteContext): Promise<void> {
   const { own } = tx.uncommitted
-  for (const id of new Set(own.filter(losesTokens).map((change) => change.id))) await revoke(tx, 'IDENTITY', id)
+  for (const id of new Set(own.filter(losesTokens).map((change) => change.id))) await revoke(tx, parts, 'IDENTITY', id)
   if (!parts.sessionTokens.areSigned) return
-  for (const change of own) if (endsTokens(parts, change, tx.clock.now())) await revoke(tx, 'API_SESSION', change.id)
+  for (const change of own)
+    if (endsTokens(parts, change, tx.clock.now())) await revoke(tx, parts, 'API_SESSION', change.id)
 }
 
 /** Revokes the tokens of an identity or a session that were issued by now, or a single one. */
-async function revoke(tx: WriteContext, type: RevocationType, id: string, audit: AuditDetail = 'none'): Promise<void> {
+async function revoke(
+  tx: WriteContext,
+  { lifetime }: Pick<RevokingParts, 'lifetime'>,
+  type: RevocationType,
+  id: string,
+  audit: AuditDetail = 'none',
+): Promise<void> {
   const now = tx.clock.now()
-  const revocation = { type, issuedBefore: now, expiresAt: now + MAX_TOKEN_AGE_MS }
+  const expiresAt = now + Math.max(MIN_RETENTION_MS, lifetime.refreshMs)
+  const revocation = { type, issuedBefore: now, expiresAt }
   await storeRevocation(tx.db, id, type, revocation.issuedBefore, revocation.expiresAt)
   recordRevocation(tx, id, revocation, audit)
 }
@@ -81,7 +89,7 @@ export async function revokeByAdministrator(
     if (type === 'IDENTITY') await get(tx, identities, id)
     const ids = await findTokenSessions(tx, type, id)
     await sessions.revoke(tx, ids)
-    await revoke(tx, type, id, 'event')
+    await revoke(tx, sessions, type, id, 'event')
   })
 }
 
@@ -104,7 +112,7 @@ export function findRevocation(db: Context['db'], id: string) {
 
 /** Whether a change ends a session whose tokens routers may still admit. Those of one whose time is over have ended, too. */
 function endsTokens({ lifetime }: RevokingParts, change: Change, now: Instant): boolean {
-  if (change.resource !== apiSessions.plural || change.operation !== 'delete' || !change.before?.clientId) return false
+  if (change.resource !== apiSessions.plural || change.operation !== 'delete' || !change.before?.hasTokens) return false
   return lifetime.getEnd(change.before, change.before.method as Method | null) > now
 }
 

@@ -265,6 +265,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['clientId', 'text', 'null'],
       ['refreshTokenId', 'text', 'null'],
       ['formerRefreshTokens', 'text'],
+      ['hasTokens', 'integer'],
+      ['endsAt', 'integer', 'null'],
       ['authenticatedAt', 'integer'],
       ['tokenHash', 'text'],
       ['ipAddress', 'text'],
@@ -281,7 +283,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     ],
     {
       references: { identityId: 'identities', caId: 'cas' },
-      indexes: ['authenticatorId', ['clientId', 'lastActivityAt'], ['method', 'authenticatedAt']],
+      indexes: ['authenticatorId', 'endsAt', ['clientId', 'lastActivityAt'], ['method', 'authenticatedAt']],
       // Revocations tell the sessions that had begun from later ones by it.
       isInOrder: true,
     },
