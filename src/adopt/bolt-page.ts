@@ -1,0 +1,48 @@
+// The pages of a bbolt file, and the error of a file whose structure is damaged.
+import { SourceError } from './source-error.ts'
+
+/** The bytes of a page, and where they begin in the file. */
+export interface BoltPage {
+  readonly id: number
+  readonly kind: 'branch' | 'leaf'
+  readonly count: number
+  readonly bytes: Buffer
+  readonly offset: number
+}
+
+export const PAGE_HEADER_BYTES = 16
+
+/** Reads the pages of a file. */
+export interface PageReader {
+  /**
+   * Reads a page, with those that it continues on.
+   * @param referrer the position in the file of the element that refers to it
+   * @throws SourceError if it is damaged, or something else refers to it too
+   */
+  readPage(id: number, referrer: number): BoltPage
+}
+
+const BRANCH = 1
+const LEAF = 2
+
+/** The error of a file whose structure is damaged. */
+export function damage(problem: string): SourceError {
+  const remedy = 'take a new snapshot of the database: ziti edge db snapshot'
+  return new SourceError('DATABASE_DAMAGED', `the database is damaged: ${problem}`, remedy)
+}
+
+/** @throws SourceError if the number is larger than any that a whole file has */
+export function readU64(bytes: Buffer, offset: number): number {
+  const value = bytes.readBigUInt64LE(offset)
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw damage(`it contains the number ${value} in place of a page`)
+  return Number(value)
+}
+
+/** Returns the kind of a page with elements. @throws SourceError if it is neither, or that of another place */
+export function readKind(bytes: Buffer, id: number): BoltPage['kind'] {
+  if (bytes.length < PAGE_HEADER_BYTES || readU64(bytes, 0) !== id) throw damage(`page ${id} is not in its place`)
+  const flags = bytes.readUInt16LE(8)
+  if (flags === BRANCH) return 'branch'
+  if (flags === LEAF) return 'leaf'
+  throw damage(`page ${id} is neither a branch nor a leaf`)
+}
