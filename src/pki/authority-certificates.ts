@@ -154,7 +154,8 @@ function wasClockAhead(issuer: X509Certificate, now: Instant): boolean {
 
 /** Whether an operator should replace the root: it is in the last third of its life. */
 export function isRootDue(root: X509Certificate, now: Instant): boolean {
-  return readNotAfter(root) - now <= LIFETIME_MS.root / 3
+  // By its own life: that of an adopted root is shorter than that of ours.
+  return readNotAfter(root) - now <= (readNotAfter(root) - readNotBefore(root)) / 3
 }
 
 /** Whether a certificate is in the last third of its life, and a new one of the same issuer would end noticeably later. */

@@ -5,7 +5,11 @@ import ipaddr from 'ipaddr.js'
 import type { Instant } from '../foundation/clock.ts'
 import { toSigningAlgorithm } from './algorithms.ts'
 import { DerReader, der } from './der.ts'
+import type { EncodedCertificate } from './encoded-certificate.ts'
+import { EXTENSION_OIDS, readExtensions } from './extensions.ts'
 import { toPem } from './pem.ts'
+
+export type { EncodedCertificate } from './encoded-certificate.ts'
 
 export type CertificatePurpose = 'authority' | 'client' | 'server' | 'tokens'
 
@@ -56,12 +60,6 @@ const EXTENDED_KEY_USAGE = {
   server: '1.3.6.1.5.5.7.3.1',
   tokens: '1.3.6.1.5.5.7.3.36',
 } as const
-
-/** A certificate as DER. An `X509Certificate` is one too, but parsing takes longer than signing. */
-export interface EncodedCertificate {
-  /** DER. */
-  readonly raw: Buffer
-}
 
 /** Issues a certificate and parses it. */
 export function issueCertificate(request: CertificateRequest, issuer: Issuer): X509Certificate {
@@ -148,6 +146,12 @@ function keyIdentifier(publicKeyInfo: Buffer): Buffer {
   return createHash('sha1').update(info.bits()).digest()
 }
 
+/** The identifier that an authority states for its key, which other programs compute in other ways (RFC 5280 §4.2.1.1). */
+function readKeyIdentifier(certificate: EncodedCertificate): Buffer | undefined {
+  const extension = readExtensions(certificate).get(EXTENSION_OIDS.subjectKeyIdentifier)
+  return extension && new DerReader(extension.value).next().content
+}
+
 interface IssuerFields {
   /** DER of its subject. */
   readonly name: Buffer
@@ -162,7 +166,7 @@ function getIssuerFields(certificate: X509Certificate): IssuerFields {
   let fields = issuerFieldsCache.get(certificate)
   if (!fields) {
     const { subject: name, publicKeyInfo } = readParts(certificate)
-    fields = { name, keyIdentifier: keyIdentifier(publicKeyInfo) }
+    fields = { name, keyIdentifier: readKeyIdentifier(certificate) ?? keyIdentifier(publicKeyInfo) }
     issuerFieldsCache.set(certificate, fields)
   }
   return fields

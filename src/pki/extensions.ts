@@ -1,8 +1,9 @@
 // Reads the extensions of certificates (RFC 5280 §4.2), and tells which of them forbid the use of a certificate.
-import type { EncodedCertificate } from './certificates.ts'
 import { DerError, DerReader } from './der.ts'
+import type { EncodedCertificate } from './encoded-certificate.ts'
 
 export const EXTENSION_OIDS = {
+  subjectKeyIdentifier: '2.5.29.14',
   keyUsage: '2.5.29.15',
   subjectAlternativeName: '2.5.29.17',
   basicConstraints: '2.5.29.19',

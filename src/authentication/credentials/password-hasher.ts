@@ -14,6 +14,9 @@ export interface PasswordCost {
 // OWASP Password Storage Cheat Sheet: Argon2id with 19 MiB of memory, two passes, one lane.
 export const RECOMMENDED_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 
+// RFC 9106 §3.1: for each lane.
+const MIN_MEMORY_COST = 8
+
 // A higher value would only take memory, and threads of the pool that other work needs.
 const CONCURRENCY = 2
 const RETRY_AFTER_SECONDS = 2
@@ -47,21 +50,38 @@ export class PasswordHasher {
 
   /**
    * Whether the password matches the hash. Without a hash, for an unknown user, it takes the same time and returns false, so
-   * that the duration does not reveal which users exist. @throws SERVER_TOO_MANY_REQUESTS if the queue has no place
+   * that the duration does not reveal which users exist; likewise with a hash of a lower cost, as adopted users have before
+   * their first sign-in. @throws SERVER_TOO_MANY_REQUESTS if the queue has no place
    */
   async verify(hash: string | undefined, password: string, context: PasswordContext): Promise<boolean> {
     const argon2 = await import('argon2')
-    const compare = () => argon2.verify(hash ?? this.#decoy, password)
-    const isMatch = await this.#queue.run(requesterFromContext(context), compare)
-    return isMatch && hash !== undefined
+    const compare = async () => {
+      const filler = hash === undefined ? this.#decoy : this.#createFiller(hash)
+      if (filler !== undefined) await argon2.verify(filler, password)
+      return hash !== undefined && (await argon2.verify(hash, password))
+    }
+    return this.#queue.run(requesterFromContext(context), compare)
+  }
+
+  /** Returns a hash with which a hash of a lower cost takes as long as the decoy; undefined if it does already. */
+  #createFiller(hash: string): string | undefined {
+    const { memoryCost, timeCost } = readCost(hash)
+    const missing = this.#cost.memoryCost - Math.ceil((memoryCost * timeCost) / this.#cost.timeCost)
+    if (!this.needsRehash(hash) || missing < MIN_MEMORY_COST * this.#cost.parallelism) return undefined
+    return toPhc({ ...this.#cost, memoryCost: missing }, randomBytes(16), randomBytes(32))
   }
 
   /** Whether a hash has a lower cost than new hashes. */
   needsRehash(hash: string): boolean {
-    const memoryCost = Number(/[$,]m=(\d+)/.exec(hash)?.[1] ?? 0)
-    const timeCost = Number(/[$,]t=(\d+)/.exec(hash)?.[1] ?? 0)
+    const { memoryCost, timeCost } = readCost(hash)
     return memoryCost < this.#cost.memoryCost || timeCost < this.#cost.timeCost
   }
+}
+
+function readCost(hash: string): Pick<PasswordCost, 'memoryCost' | 'timeCost'> {
+  const memoryCost = Number(/[$,]m=(\d+)/.exec(hash)?.[1] ?? 0)
+  const timeCost = Number(/[$,]t=(\d+)/.exec(hash)?.[1] ?? 0)
+  return { memoryCost, timeCost }
 }
 
 function requesterFromContext(context: PasswordContext): Requester {

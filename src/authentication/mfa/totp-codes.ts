@@ -1,10 +1,12 @@
 // Time-based codes (RFC 6238): SHA-1, six digits, steps of 30 seconds, as every authenticator app computes them.
 import { createHmac, randomBytes } from 'node:crypto'
-import { generateSecret, generateURI, verifySync } from 'otplib'
+import { createGuardrails, generateSecret, generateURI, verifySync } from 'otplib'
 import type { Instant } from '../../foundation/clock.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 
 const STEP_SECONDS = 30
+/** Secrets of 10 bytes are those of OpenZiti's controller: an adopted network keeps them. */
+const guardrails = createGuardrails({ MIN_SECRET_BYTES: 10 })
 /** How much of a name an authenticator app shows; it also bounds the size of the QR code. */
 const MAX_LABEL_LENGTH = 64
 
@@ -29,7 +31,8 @@ export function findStep(secret: string, code: string, now: Instant, windowSteps
   if (!/^[0-9]{6}$/.test(code)) return undefined
   const epoch = Math.floor(now / 1000)
   const epochTolerance = windowSteps * STEP_SECONDS
-  const match = verifySync({ secret, token: code, epoch, epochTolerance, period: STEP_SECONDS, crypto: nodeCrypto })
+  const options = { epoch, epochTolerance, period: STEP_SECONDS, crypto: nodeCrypto, guardrails }
+  const match = verifySync({ secret, token: code, ...options })
   return match.valid && 'timeStep' in match ? match.timeStep : undefined
 }
 
