@@ -46,7 +46,7 @@ import { revokeTokens } from './network/router-model/revocations.ts'
 import { RouterModel } from './network/router-model/router-model.ts'
 import { CertificateRenewal } from './network/routers/certificate-renewal.ts'
 import { ConnectedRouters } from './network/routers/connected-routers.ts'
-import { EarlierSessions } from './network/routers/earlier-sessions.ts'
+import { EndedSessions } from './network/routers/ended-sessions.ts'
 import { OidcAnnouncement } from './network/routers/oidc-announcement.ts'
 import { PeerAnnouncements } from './network/routers/peer-announcements.ts'
 import { PublicKeys } from './network/routers/public-keys.ts'
@@ -147,7 +147,7 @@ interface Routers {
   readonly publicKeys: PublicKeys
   readonly model: RouterModel
   readonly sessionSync: SessionSync
-  readonly earlierSessions: EarlierSessions
+  readonly endedSessions: EndedSessions
   /** Whether sign-in by OpenID Connect is announced to clients. */
   readonly oidc: OidcAnnouncement
   readonly tunneling: Tunneling
@@ -248,7 +248,10 @@ async function assemble(
     ...{ apiSessions, clock, entities, keys: tokenKeys },
     issuer: `https://${getAdvertisedAddress(config)}`,
   })
-  const earlierSessions = new EarlierSessions({ connected, sessionSync, sessionTokens })
+  const endedSessions = new EndedSessions({
+    ...{ clock, connected, db: store.db, log, sessionSync, sessionTokens },
+    createSystemContext: () => contexts.create({ kind: 'system' }),
+  })
   const publicKeys = new PublicKeys({ authority, clientTrust, connected, tokenKeys })
   const modelLog = new ModelLog({
     isNeeded: () => sessionTokens.areSigned,
@@ -277,7 +280,7 @@ async function assemble(
     ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
     ...[tokenKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],
   ]
-  const network = [connected, peers, publicKeys, model, sessionSync, earlierSessions, ...fabric.projections]
+  const network = [connected, peers, publicKeys, model, sessionSync, endedSessions, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests })
@@ -286,7 +289,7 @@ async function assemble(
   const events = new EventFeed({ db: store.db, clock, log })
   feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits })
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation, events)
-  store.recordBy(modelLog)
+  store.recordBy(modelLog, endedSessions)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load(store.db, entities, config, authority)
@@ -307,7 +310,7 @@ async function assemble(
     publicKeys,
     model,
     sessionSync,
-    earlierSessions,
+    endedSessions,
     oidc,
     tunneling: new Tunneling({
       ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
@@ -393,7 +396,7 @@ function createGuards({
     { after: requireUsableAdministrator },
     { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
     { after: (tx) => revokeTokens({ lifetime: auth.apiSessions.lifetime, sessionTokens }, tx) },
-    { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines }, tx) },
+    { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines, entities }, tx) },
     { after: (tx) => posture.reported.removeSignedOut(tx) },
     { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },
     { after: (tx) => receipts.follow(tx) },

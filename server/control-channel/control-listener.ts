@@ -44,6 +44,7 @@ export class ControlListener {
     for (const channel of this.#channels.values()) channel.tick()
     this.#controller.fabric.tick()
     this.#controller.routers.model.tick()
+    this.#controller.routers.endedSessions.tick()
   }
 
   /** Ends the connections of all routers, and resolves when what they asked for has been handled. */

@@ -109,7 +109,7 @@ export class RouterChannel {
       greetRouter(this.#session)
       controller.fabric.validation.ask(router)
       controller.fabric.endedBinds.endAllOf(router)
-      controller.routers.earlierSessions.tellMissed(router)
+      this.#tellMissed()
     }
     controller.fabric.unroutes.sendOwed(router)
     if (isNewProcess) controller.routers.connected.noteRestart(router)
@@ -134,6 +134,17 @@ export class RouterChannel {
     controller.log.info({ routerId: this.#router.id, type: source.type }, 'a router added a connection')
     connection.start()
     if (earlier) this.#sendAgain()
+  }
+
+  #tellMissed(): void {
+    const { log, routers } = this.#parts.controller
+    const router = this.#router
+    this.#parts.inProgress.track(routers.endedSessions.tellMissed(router)).catch((error: unknown) => {
+      log.error(
+        { err: error, routerId: router.id },
+        'a router could not be told which sessions ended while it was away',
+      )
+    })
   }
 
   tick(): void {

@@ -105,9 +105,27 @@ interface RevocationTable {
   expiresAt: number
 }
 
+/** An API session that lasts, and sessions of which have ended; see `network/routers/ended-sessions.ts`. */
+interface EndedSessionTable {
+  apiSessionId: string
+  /** When the first of those sessions began. */
+  firstCreatedAt: number
+  /** The time of the commit that ended the last one. */
+  endedAt: number
+}
+
+/** A router that is away, or has not been back for long; see `network/routers/ended-sessions.ts`. */
+interface AbsentRouterTable {
+  routerId: string
+  /** The time of a commit: it has heard of the sessions that ended by then. */
+  heardUntil: number
+}
+
 export interface Database extends EntityTables, SetTables {
+  absent_routers: AbsentRouterTable
   api_session_revocations: ApiSessionRevocationTable
   audit_records: AuditTable
+  ended_sessions: EndedSessionTable
   root_receipts: RootReceiptTable
   commit_position: CommitPositionTable
   machine_states: MachineStateTable

@@ -49,8 +49,8 @@ export interface Store {
   count(query: Compilable<{ n: number }>, tables: readonly string[], reader?: Reader): Promise<number>
   /** Results of queries, until a commit changes one of the tables that they were read from. */
   readonly results: ResultCache
-  /** From now on it takes part in every commit. */
-  recordBy(recorder: CommitRecorder): void
+  /** From now on these take part in every commit, in this order, and no others. */
+  recordBy(...recorders: readonly CommitRecorder[]): void
   /** State in memory, which follows each commit before the callers of its transactions resume. */
   readonly projections: Projections
   /** Refreshes the statistics of the query planner; worthwhile every few hours. */

@@ -154,7 +154,7 @@ const inDatabase = (...statements: string[]) =>
   })
 
 /** Tables that commits write, besides those that their transactions do. */
-const WRITTEN_BY_COMMITS: readonly string[] = ['commit_position', 'model_changes']
+const WRITTEN_BY_COMMITS: readonly string[] = ['commit_position', 'ended_sessions', 'model_changes']
 
 /** Makes every table note how it is written, and refuse to be where a test says so, but for what commits write, also those of these tests. */
 async function watchTables(): Promise<void> {

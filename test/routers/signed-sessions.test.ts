@@ -569,6 +569,12 @@ describe.each([1, 2] as const)(
       return { id: router.id, router, dialer, serviceId }
     }
 
+    /** Resolves when the controller has noticed that a router is away. */
+    async function leave({ id, wire }: ForwardingRouter) {
+      await wire.close()
+      await expect.poll(() => network.world.controller.routers.connected.get(id)).toBeUndefined()
+    }
+
     const takeClosed = async ({ wire }: ForwardingRouter) =>
       fromBinary(ApiSessionRemovedSchema, (await wire.takeType(20202)).body).tokens
 
@@ -604,6 +610,53 @@ describe.each([1, 2] as const)(
       const router = await network.reconnect(id, release === 1 ? earlier : undefined, release)
       expect(await takeClosed(router)).toEqual([dialer.apiSessionToken])
       await takeAgain(router, dialer.apiSessionToken)
+    })
+
+    it('closes them when it returns to yet another process, because the one that ended the session knew what was owed', async () => {
+      const router = await network.router(release)
+      const { dialer } = await hosted(router)
+      await leave(router)
+      await network.manage.change('DELETE', `/sessions/${dialer.sessionId}`)
+      await network.restart()
+
+      const again = await network.reconnect(router.id, release === 1 ? router : undefined, release)
+
+      expect(await takeClosed(again)).toEqual([dialer.apiSessionToken])
+      await takeAgain(again, dialer.apiSessionToken)
+    })
+
+    it('closes them also if it came only for a moment, in which the message may not have arrived', async () => {
+      const router = await network.router(release)
+      const { dialer } = await hosted(router)
+      await leave(router)
+      await network.manage.change('DELETE', `/sessions/${dialer.sessionId}`)
+      await network.restart()
+      const first = await network.reconnect(router.id, release === 1 ? router : undefined, release)
+      await takeClosed(first)
+      await leave(first)
+      await network.restart()
+
+      const second = await network.reconnect(router.id, release === 1 ? first : undefined, release)
+
+      expect(await takeClosed(second)).toEqual([dialer.apiSessionToken])
+    })
+
+    it('keeps those of clients whose sessions ended before it went away, though the controller restarts twice', async () => {
+      const router = await network.router(release)
+      const { dialer } = await hosted(router)
+      const { endedSessions } = network.world.controller.routers
+      network.advance(61_000)
+      endedSessions.tick()
+      await network.manage.change('DELETE', `/sessions/${dialer.sessionId}`)
+      network.advance(61_000)
+      await leave(router)
+      await network.restart()
+      await network.restart()
+
+      const again = await network.reconnect(router.id, release === 1 ? router : undefined, release)
+
+      await again.settle()
+      expect(again.wire.received.map(({ type }) => type)).not.toContain(20202)
     })
 
     it('keeps those of clients whose sessions began later, of which the controller knows the circuits', async () => {

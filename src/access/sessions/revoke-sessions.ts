@@ -13,6 +13,7 @@ import {
   type RoleBearer,
   type RoleSelector,
 } from '../../policy/role-selector.ts'
+import type { EntityStore } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { ChangeOf, RecordChange, RecordOf } from '../../storage/transactions/changes.ts'
 import type { WriteContext } from '../../storage/transactions/context.ts'
@@ -41,10 +42,14 @@ interface Reading {
 export interface RevocationParts {
   readonly access: Access
   readonly deadlines: PostureDeadlines
+  readonly entities: EntityStore
 }
 
 /** Revokes every session that the changes of this transaction de-authorize; administrators' sessions too. */
-export async function revokeSessions({ access, deadlines }: RevocationParts, tx: WriteContext): Promise<void> {
+export async function revokeSessions(
+  { access, deadlines, entities }: RevocationParts,
+  tx: WriteContext,
+): Promise<void> {
   const { own, all } = tx.uncommitted
   const judged = await judgeSessions({ access, db: tx.db }, own, all)
   const revokedSessions: CandidateSession[] = []
@@ -53,15 +58,8 @@ export async function revokeSessions({ access, deadlines }: RevocationParts, tx:
     else revokedSessions.push(session)
   }
   if (revokedSessions.length === 0) return
-  // All by one statement, because a policy may have been the right of thousands, and nothing belongs to a session.
   const ids = revokedSessions.map(({ id }) => id)
-  await tx.db
-    .deleteFrom('sessions')
-    .where(isOneOf(tx.db, 'id', ids))
-    .execute()
-  const at = tx.clock.now()
-  for (const { id } of revokedSessions)
-    tx.record({ operation: 'delete', audit: 'none', resource: sessions.plural, id, at })
+  await entities.removeAllIn(tx, sessions, ids)
 }
 
 /** The sessions that changes de-authorize. Only the sessions that one of the changes can concern are examined. */

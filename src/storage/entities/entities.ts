@@ -254,12 +254,6 @@ export class EntityStore {
       .where(isOneOf(tx.db, 'id', ids))
     const at = tx.clock.now()
     const common = { operation: 'delete', resource: resource.plural, at } as const
-    // Records that are never audited come in great numbers, and no other record is computed from them: their ids are enough.
-    if (resource.audit === 'none') {
-      const rows = await removal.returning('id').execute()
-      for (const { id } of rows) tx.record(toChange({ ...common, audit: 'none', id: id as string }))
-      return rows.length
-    }
     const rows = (await removal.returningAll().execute()) as AnyRow[]
     rows.forEach((row, index) => {
       const change = { ...common, audit, id: row.id, before: entityFromRow(resource, row) as AnyEntity }

@@ -435,6 +435,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await machineStateTable(db)
   await positionTable(db)
   await modelTables(db)
+  await endedSessionTables(db)
 }
 
 /** Returns what makes a table of records: the base columns, its own, its indexes and the tables of its sets. */
@@ -547,6 +548,26 @@ async function modelTables(db: Kysely<unknown>): Promise<void> {
     .modifyEnd(sql`strict`)
     .execute()
   await index(db, 'revocations', ['expiresAt'], false)
+}
+
+/** The ends of sessions that routers may not have heard of. The rows go with the records that they are about. */
+async function endedSessionTables(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('ended_sessions')
+    .addColumn('apiSessionId', 'text', (column) =>
+      column.primaryKey().references('api_sessions.id').onDelete('cascade'),
+    )
+    .addColumn('firstCreatedAt', 'integer', (column) => column.notNull())
+    .addColumn('endedAt', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+  await index(db, 'ended_sessions', ['endedAt'], false)
+  await db.schema
+    .createTable('absent_routers')
+    .addColumn('routerId', 'text', (column) => column.primaryKey().references('routers.id').onDelete('cascade'))
+    .addColumn('heardUntil', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
 }
 
 /** One record a change. It has no foreign keys, because it remains when the records that it describes are deleted. */

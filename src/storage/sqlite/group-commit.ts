@@ -60,8 +60,8 @@ export interface GroupListener {
 }
 
 export class GroupCommit {
-  /** Takes part in every commit. */
-  recorder: CommitRecorder | undefined
+  /** They take part in every commit. */
+  recorders: readonly CommitRecorder[] = []
   readonly #connection: SqliteDatabase
   readonly #statements: PreparedStatements
   readonly #control: ControlStatements
@@ -241,14 +241,14 @@ export class GroupCommit {
     return { position: position + 1, at: Math.max(this.#clock.now(), at + 1) }
   }
 
-  /** Has the recorder write what belongs to the commit. */
+  /** Has the recorders write what belongs to the commit. */
   async #record(commit: Omit<Commit, 'tables'>): Promise<void> {
-    const { recorder } = this
-    if (!recorder?.concerns(commit.changes) || !this.#connection.inTransaction) return
+    const recorders = this.recorders.filter((recorder) => recorder.concerns(commit.changes))
+    if (recorders.length === 0 || !this.#connection.inTransaction) return
     const handle = openQueryHandle(this.#statements)
     this.#isInsideBody = true
     try {
-      await recorder.record(commit, handle.db)
+      for (const recorder of recorders) await recorder.record(commit, handle.db)
     } finally {
       handle.close()
       this.#isInsideBody = false

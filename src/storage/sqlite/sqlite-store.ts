@@ -141,8 +141,8 @@ class SqliteStore implements Store {
     return this.#queue.add(body, origin)
   }
 
-  recordBy(recorder: CommitRecorder): void {
-    this.#queue.recorder = recorder
+  recordBy(...recorders: readonly CommitRecorder[]): void {
+    this.#queue.recorders = recorders
   }
 
   stream<Row>(query: Compilable<Row>, options: StreamOptions): AsyncIterable<Row> {
