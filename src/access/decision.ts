@@ -23,6 +23,8 @@ export interface PostureSource {
   findMachine(identityId: string): MachineState | undefined
   /** The API session, or without its id all those of the identity. */
   listApiSessions(identityId: string, apiSessionId?: string): readonly MfaState[]
+  /** Whether the client of an API session reports its machine to routers, which judge it: those that began by OpenID Connect do. */
+  reportsToRouters(apiSessionId: string): boolean
   now(): Instant
   /** The result of `ask` as if these changes had been applied. `ask` must not wait for anything. */
   withHypothetical<T>(changes: readonly RecordChange[], ask: () => T): T
@@ -46,6 +48,8 @@ export interface AccessQuestion {
   readonly serviceId: string
   readonly type: PolicyType
   readonly apiSessionId?: string | undefined
+  /** Whether the router in question judges no machines: then each of them is judged by what was reported to the controller. */
+  readonly isJudgedHere?: boolean
 }
 
 export interface Decision {
@@ -57,17 +61,28 @@ export interface Decision {
   readonly evidence: Evidence
   /** If it is allowed: the first instant at which it is not, if nothing else happens; Infinity if time changes nothing. */
   readonly failsAt: Instant
-  /** The policies that link the two. */
+  /** The policies that link the two, with the findings that count. */
   readonly policies: readonly EvaluatedPolicy[]
 }
 
-/** Decides whether an identity may dial, or host, a service. One policy whose posture checks all pass is enough. */
+/**
+ * Decides whether an identity may dial, or host, a service. One policy whose posture checks all pass is enough. Of a machine that is
+ * reported to routers, the controller knows nothing: it judges the second factor of that API session alone, and the router the rest.
+ */
 export function decide(index: GrantIndex, source: PostureSource, question: AccessQuestion): Decision {
-  const { identity, serviceId, type } = question
+  const { identity, serviceId, type, apiSessionId, isJudgedHere = false } = question
   const granting = index.filterGrantingService(index.findServicePolicies(identity, type), serviceId)
   const evaluation = new PostureEvaluation(index, source, question)
-  const policies = granting.map((policy) => evaluation.evaluatePolicy(policy))
+  const evaluated = granting.map((policy) => evaluation.evaluatePolicy(policy))
+  const isJudgedByRouters = !isJudgedHere && apiSessionId !== undefined && source.reportsToRouters(apiSessionId)
+  const policies = isJudgedByRouters ? evaluated.map(withoutMachine) : evaluated
   return { isGranted: policies.length > 0, ...combinePolicies(policies), policies }
+}
+
+/** A policy with its findings of the person at the machine alone. */
+function withoutMachine({ policy, findings }: EvaluatedPolicy): EvaluatedPolicy {
+  const ofPerson = findings.filter(({ check }) => check.typeId === 'MFA')
+  return { policy, findings: ofPerson, ...combineFindings(ofPerson) }
 }
 
 /** One policy is enough: the one that passes for the longest time. */

@@ -96,7 +96,7 @@ export function createFabric(parts: FabricParts): Fabric {
   const linkSettings = new StoredLinkSettings(entities)
   const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
-  const right = { access, accessTokens, apiSessions, policies, sessionTokens }
+  const right = { access, accessTokens, apiSessions, connected, policies, sessionTokens }
   const { costs, circuits: table } = traffic
   const unroutes = new Unroutes(connected)
   const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs, unroutes }

@@ -68,6 +68,7 @@ function sourceWith(...apiSessions: MfaState[]): PostureSource {
     findMachine: (identityId) => (identityId === laptop.id ? inDomain('a.b') : undefined),
     listApiSessions: (identityId, apiSessionId) =>
       identityId === laptop.id ? apiSessions.filter(({ id }) => apiSessionId === undefined || id === apiSessionId) : [],
+    reportsToRouters: (id) => id === 'reporting to routers',
     now: () => NOW,
     withHypothetical: (_changes, ask) => ask(),
   }
@@ -236,6 +237,32 @@ describe('MFA', () => {
       evidence: 'passing',
       failsAt: Number.POSITIVE_INFINITY,
     })
+  })
+})
+
+describe('a decision for an API session whose client reports to routers', () => {
+  const reporting = { apiSessionId: 'reporting to routers' }
+  const passed = apiSession({ id: 'reporting to routers', mfaPassedAt: NOW })
+  const decideFor = (checks: readonly CheckId[], session = passed, question = {}) =>
+    decideBy([{ checks }], sourceWith(session), { ...reporting, ...question })
+
+  it('leaves the machine to the router, whatever the controller knows of it', () => {
+    for (const check of ['system', 'other domain', 'domain'] as const)
+      expect(decideFor([check])).toMatchObject({ isAllowed: true, policies: [{ findings: [] }] })
+  })
+
+  it('judges the machine if the router does not', () => {
+    const verdicts = (['system', 'other domain', 'domain'] as const).map(
+      (check) => decideFor([check], passed, { isJudgedHere: true }).evidence,
+    )
+    expect(verdicts).toEqual(['unknown', 'failing', 'passing'])
+  })
+
+  it('judges the second factor, with its time', () => {
+    const unpassed = apiSession({ id: 'reporting to routers' })
+
+    expect(decideFor(['system', 'mfa'], unpassed)).toMatchObject({ isAllowed: false, policies: [{ findings: [{}] }] })
+    expect(decideFor(['system', 'mfa for an hour'])).toMatchObject({ isAllowed: true, failsAt: NOW + HOUR + 1 })
   })
 })
 

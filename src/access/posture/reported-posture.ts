@@ -69,6 +69,10 @@ export class ReportedPosture implements PostureSource, DerivedRows {
     return hypothetical ? sessions.map((session) => hypothetical.get(session.id) ?? session) : sessions
   }
 
+  reportsToRouters(apiSessionId: string): boolean {
+    return this.#sessions.get(apiSessionId)?.clientId != null
+  }
+
   #findSession(apiSessionId: string): readonly MfaState[] {
     const session = this.#sessions.get(apiSessionId)
     return session ? [session] : []
@@ -159,6 +163,7 @@ export class ReportedPosture implements PostureSource, DerivedRows {
 export const unknownPosture: PostureSource = {
   findMachine: () => undefined,
   listApiSessions: () => [],
+  reportsToRouters: () => false,
   now: () => 0,
   withHypothetical: (_changes, ask) => ask(),
 }

@@ -11,6 +11,7 @@ import type { PolicyType } from '../../policy/policy-index.ts'
 import type { RoleBearer } from '../../policy/role-selector.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
+import type { ConnectedRouters } from '../routers/connected-routers.ts'
 import { RequestRefusedError } from './request-refused.ts'
 import { type ConnectedClient, requireOwnApiSession, type SessionClient } from './session-client.ts'
 
@@ -38,6 +39,7 @@ export interface RightParts {
   readonly accessTokens: Pick<VerifiedAccessTokens, 'findValid'>
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
+  readonly connected: Pick<ConnectedRouters, 'get'>
   readonly policies: Pick<AuthPolicies, 'get'>
   readonly sessionTokens: Pick<SessionTokens, 'areSigned' | 'findReference'>
 }
@@ -98,7 +100,7 @@ async function findSession(db: Kysely<Database>, reference: SessionReference): P
  * @throws RequestRefusedError
  */
 export async function requireSessionRight(
-  { access, apiSessions, policies }: RightParts,
+  { access, apiSessions, connected, policies }: RightParts,
   db: Kysely<Database>,
   use: SessionUse,
 ): Promise<SessionRight> {
@@ -114,7 +116,8 @@ export async function requireSessionRight(
   if (session.type !== type)
     throw new RequestRefusedError('wrong-session-type', `the session has the type ${session.type}, not ${type}`)
   const identity = { id: session.identityId, attributes: JSON.parse(session.roleAttributes) as string[] }
-  const decision = access.decide({ identity, serviceId, type, apiSessionId })
+  const isJudgedHere = connected.get(routerId)?.hello.hasDataModel !== true
+  const decision = access.decide({ identity, serviceId, type, apiSessionId, isJudgedHere })
   // The session is rejected as unknown: its client then asks for another one, and learns the reason.
   if (!decision.isAllowed) throw new RequestRefusedError('unknown-session', 'the session has lost its right')
   if (!access.isCommonRouter(identity, serviceId, routerId))
