@@ -3,19 +3,14 @@ import {
   type AuthorizationOptions,
   createAuthorizationUrl,
   createRandomText,
+  type IssuerEndpoints,
+  readEndpoints,
   toDiscoveryUrl,
 } from '../../src/client/authorization-url.ts'
 import type { Reply, Transport } from '../../src/client/transport.ts'
 import { isEqualInConstantTime } from '../../src/foundation/constant-time.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { awaitRedirect, type RedirectListener } from './loopback.ts'
-
-/** The endpoints of an issuer. */
-export interface IssuerEndpoints {
-  readonly issuer: string
-  readonly authorization: string
-  readonly token: string
-}
 
 /** The request of a client to an issuer. */
 export type AuthorizationRequest = Pick<AuthorizationOptions, 'clientId' | 'scopes' | 'prompt' | 'audience'>
@@ -36,18 +31,21 @@ export class GrantEndedError extends Error {
 
 /**
  * Reads the discovery document of an issuer.
- * @throws CommandError if there is none, or its endpoints are not protected by TLS
+ * @throws CommandError if there is none, it is of another issuer, or its endpoints are not protected by TLS
  */
 export async function discoverIssuer(transport: Transport, issuerUrl: string): Promise<IssuerEndpoints> {
   const path = toDiscoveryUrl(issuerUrl)
   const reply = await transport.send({ method: 'GET', path })
-  const document = parseObject(reply)
-  const { issuer, authorization_endpoint: authorization, token_endpoint: token } = document
-  if (reply.status !== 200 || typeof issuer !== 'string' || !isSecureUrl(authorization) || !isSecureUrl(token)) {
-    const message = `${issuerUrl} is not an issuer of OpenID Connect: ${path} does not name its endpoints`
-    throw new CommandError(EXIT.failed, 'NO_ISSUER', message)
-  }
-  return { issuer, authorization, token }
+  const endpoints = readEndpoints(issuerUrl, reply.status === 200 ? parseObject(reply) : undefined)
+  const reason = typeof endpoints === 'string' ? endpoints : findInsecureEndpoint(endpoints)
+  if (typeof endpoints === 'string' || reason !== undefined)
+    throw new CommandError(EXIT.failed, 'NO_ISSUER', `${issuerUrl} is not an issuer of OpenID Connect: ${reason}`)
+  return endpoints
+}
+
+function findInsecureEndpoint({ authorization, token }: IssuerEndpoints): string | undefined {
+  const insecure = [authorization, token].find((url) => !/^https:\/\/[^/]/.test(url))
+  return insecure === undefined ? undefined : `${insecure} is not protected by TLS`
 }
 
 /**
@@ -147,7 +145,5 @@ function parseObject({ text }: Reply): Readonly<Record<string, unknown>> {
     return {}
   }
 }
-
-const isSecureUrl = (value: unknown): value is string => typeof value === 'string' && /^https:\/\/[^/]/.test(value)
 
 const textOrNothing = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined)

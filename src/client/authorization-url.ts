@@ -1,4 +1,5 @@
-// The address at which a browser begins to sign in at an issuer (OpenID Connect Core, section 3.1.2.1), with PKCE (RFC 7636).
+// How a browser begins to sign in at an issuer: its endpoints (OpenID Connect Discovery), and the address that the browser goes to
+// (OpenID Connect Core, section 3.1.2.1), with PKCE (RFC 7636).
 import { hash, randomBytes } from 'node:crypto'
 
 export interface AuthorizationOptions {
@@ -43,6 +44,34 @@ export function createAuthorizationUrl(options: AuthorizationOptions): Authoriza
 /** The address of the discovery document of an issuer (OpenID Connect Discovery, section 4). */
 export function toDiscoveryUrl(issuer: string): string {
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+}
+
+/** The endpoints of an issuer. */
+export interface IssuerEndpoints {
+  readonly issuer: string
+  readonly authorization: string
+  readonly token: string
+}
+
+/**
+ * Reads the discovery document of an issuer. Returns what is wrong with it, if it is not accepted: one that names another issuer could
+ * send people to that one, and receive the codes that they come back with (OpenID Connect Discovery, section 4.3).
+ */
+export function readEndpoints(issuerUrl: string, document: unknown): IssuerEndpoints | string {
+  const members = typeof document === 'object' && document !== null ? (document as Record<string, unknown>) : {}
+  const { issuer, authorization_endpoint: authorization, token_endpoint: token } = members
+  if (typeof issuer !== 'string' || typeof authorization !== 'string' || typeof token !== 'string')
+    return `${toDiscoveryUrl(issuerUrl)} does not name its endpoints`
+  if (!isSameIssuer(issuer, issuerUrl))
+    return `${toDiscoveryUrl(issuerUrl)} names another issuer, ${issuer.slice(0, 200)}`
+  return { issuer, authorization, token }
+}
+
+/** Issuers are written with and without a slash at the end. */
+function isSameIssuer(issuer: string, configured: string): boolean {
+  if (!URL.canParse(issuer) || !URL.canParse(configured)) return false
+  const [one, other] = [issuer, configured].map((url) => new URL(url).href.replace(/\/$/, ''))
+  return one === other
 }
 
 /** Text that cannot be guessed, of characters that need no encoding. */

@@ -6,7 +6,7 @@ import type { Profile } from '../../commands/client/profiles.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { Browser, type Page } from '../world/browser.ts'
 import { commandLine } from '../world/command-line.ts'
-import { authorityFile } from '../world/endpoints.ts'
+import { authorityFile, openEndpoint } from '../world/endpoints.ts'
 import { type ReachableController, reachableController } from '../world/enrollments.ts'
 import { IdentityProvider, RESOURCE } from '../world/identity-provider.ts'
 import { SignInWithBrowser } from '../world/sign-in-with-browser.ts'
@@ -194,6 +194,18 @@ describe('a sign-in at the issuer of a signer', () => {
     await fetch(`${redirectUri}?code=any&state=${state}&iss=${encodeURIComponent('https://other.example')}`)
     const { code, stderr } = await login.finished
     expect([code, stderr]).toEqual([4, expect.stringMatching(/the response is of another issuer/)])
+  })
+
+  it('fails if the document of the issuer names another one', async () => {
+    const impostor = await openEndpoint((_request, response) => {
+      const [authorization_endpoint, token_endpoint] = [`${issuer}/auth`, `${impostor.url}/token`]
+      response.end(JSON.stringify({ issuer, authorization_endpoint, token_endpoint }))
+    })
+    const id = await addSigner('impostor', { issuer: impostor.url, externalAuthUrl: impostor.url })
+    const { code, stderr } = await new User().login('--signer', 'impostor').finished
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/names another issuer, https:/)])
+    await network.people.manage('DELETE', `/external-jwt-signers/${id}`)
+    await impostor.close()
   })
 
   it('names the signers that there are, and what one lacks', async () => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Browser, type Page } from '../world/browser.ts'
-import { authorityFile, requestOverTls } from '../world/endpoints.ts'
+import { authorityFile, openEndpoint, requestOverTls } from '../world/endpoints.ts'
 import { type ReachableController, reachableController } from '../world/enrollments.ts'
 import { IdentityProvider, RESOURCE } from '../world/identity-provider.ts'
 import { PASSWORD } from '../world/people.ts'
@@ -128,6 +128,38 @@ describe('a browser', () => {
     expect([page.status, errorOf(page)]).toEqual([401, expect.stringMatching(/does not respond as it should/)])
     await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: provider.issuer })
   })
+
+  it('is not sent on by an issuer whose document names another one', async () => {
+    const document = await fetchDocument(provider.issuer)
+    const impostor = await openEndpoint((_request, response) => {
+      response.end(JSON.stringify({ ...document, token_endpoint: `${impostor.url}/token` }))
+    })
+    await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: impostor.url })
+    const browser = newBrowser()
+
+    const page = await follow(browser, await browser.open(beginUrl()))
+
+    expect([page.status, errorOf(page)]).toEqual([401, expect.stringMatching(/does not respond as it should/)])
+    await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: provider.issuer })
+    await impostor.close()
+  })
+
+  it('makes no request to an issuer that did not respond a moment ago', async () => {
+    const broken = await openEndpoint((_request, response) => {
+      response.writeHead(500).end()
+    })
+    await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: broken.url })
+    const browser = newBrowser()
+    const link = readLink(await browser.open(beginUrl()))
+    for (let count = 0; count < 5; count++) expect((await browser.open(link)).status).toBe(401)
+    const firstCount = broken.requests.length
+    network.world.clock.advance(10_000)
+    await browser.open(link)
+
+    expect([firstCount, broken.requests.length]).toEqual([1, 2])
+    await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: provider.issuer })
+    await broken.close()
+  })
 })
 
 describe('the way back from the provider is refused', () => {
@@ -155,9 +187,9 @@ describe('the way back from the provider is refused', () => {
     const browser = newBrowser()
     const link = readLink(await browser.open(beginUrl()))
     const statuses = new Set<number>()
-    for (let at = 0; at < 260 && !statuses.has(429); at++)
-      statuses.add((await browser.openWithoutRedirects(link)).status)
-    expect([...statuses]).toEqual([302, 429])
+    const begin = async () => statuses.add((await browser.openWithoutRedirects(link)).status)
+    for (let at = 0; at < 13 && !statuses.has(429); at++) await Promise.all(Array.from({ length: 20 }, begin))
+    expect(statuses).toEqual(new Set([302, 429]))
     network.world.clock.advance(60_000)
     expect((await browser.openWithoutRedirects(link)).status).toBe(302)
   })
@@ -170,6 +202,11 @@ describe('the way back from the provider is refused', () => {
     expect((await requestOverTls(network.url + path, { rootPem: network.rootPem })).status).toBe(401)
   })
 })
+
+async function fetchDocument(issuer: string): Promise<object> {
+  const { text } = await new Browser(authority.pem).open(`${issuer}/.well-known/openid-configuration`)
+  return JSON.parse(text)
+}
 
 /** The state with which the browser would come back. */
 async function readState(browser: Browser, page: Page): Promise<string> {

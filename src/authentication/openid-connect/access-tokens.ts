@@ -1,8 +1,9 @@
-// The access tokens of requests: verified once, and then found by their digest until they end.
+// The access tokens of requests: verified once, and then found by their digest until they end. So are wrong ones, for a while.
 //
 // Whether the session of a token still exists, and what it may do, is decided at each request.
 import { hash } from 'node:crypto'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { Cache } from '../../storage/transactions/projection.ts'
@@ -29,6 +30,9 @@ export type TokenFault = 'missing' | 'expired' | 'invalid'
 const MAX_PER_SESSION = 2
 // Some 60 MB.
 const MAX_TOKENS = 200_000
+// A client that does not know that its token has ended repeats it; for this time that costs no signature check.
+const FAULT_MS = 10_000
+const MAX_FAULTS = 10_000
 
 type CachedToken = Omit<AccessToken, 'token'>
 
@@ -40,6 +44,8 @@ export class VerifiedAccessTokens implements Cache {
   readonly #revoked: RevokedTokens
   /** By digest, in the order in which they were verified. */
   readonly #verified = new Map<string, CachedToken>()
+  /** Digest → why a token was not accepted lately. */
+  readonly #faults = createBoundedCache<{ readonly fault: TokenFault; readonly until: Instant }>(MAX_FAULTS)
   /** API session → the digests of its tokens. */
   readonly #digests = new Map<string, readonly string[]>()
 
@@ -71,20 +77,42 @@ export class VerifiedAccessTokens implements Cache {
   }
 
   async verify(token: string): Promise<AccessToken | TokenFault> {
+    const digest = toDigest(token)
+    const recent = this.#faults.get(digest)
+    if (recent && this.#clock.monotonic() < recent.until) return recent.fault
+    const result = await this.#judge(token)
+    if (typeof result !== 'string') {
+      this.#add(digest, result)
+      return { ...result, token }
+    }
+    // One that is not valid yet may be in a moment.
+    if (!(await this.#isEarly(token)))
+      this.#faults.set(digest, { fault: result, until: this.#clock.monotonic() + FAULT_MS })
+    return result
+  }
+
+  /** Whether a token says that it is not valid yet. */
+  async #isEarly(token: string): Promise<boolean> {
+    const { decodeJwt } = await import('jose')
+    try {
+      return (decodeJwt(token).nbf ?? 0) * 1000 > this.#clock.now()
+    } catch {
+      return false
+    }
+  }
+
+  async #judge(token: string): Promise<CachedToken | TokenFault> {
     const claims = await this.#keys.judge(token, CLIENT_IDS)
     if (typeof claims === 'string') return claims
-    const { exp, nbf, jti, z_asid: apiSessionId, z_t: kind, z_cfs: fingerprints, z_sdk: sdk } = claims
+    const { exp, jti, z_asid: apiSessionId, z_t: kind, z_cfs: fingerprints, z_sdk: sdk } = claims
     if (kind !== 'a' || typeof apiSessionId !== 'string' || typeof jti !== 'string') return 'missing'
-    const verified = {
+    return {
       apiSessionId,
       jti,
       expiresAt: (exp as number) * 1000,
       fingerprints: Array.isArray(fingerprints) ? fingerprints.map(String) : [],
       sdkType: readType(sdk),
     }
-    if (typeof nbf === 'number' && this.#clock.now() < nbf * 1000) return 'invalid'
-    this.#add(toDigest(token), verified)
-    return { ...verified, token }
   }
 
   apply({ changes }: Commit): void {
@@ -94,6 +122,7 @@ export class VerifiedAccessTokens implements Cache {
 
   clear(): void {
     this.#verified.clear()
+    this.#faults.clear()
     this.#digests.clear()
   }
 

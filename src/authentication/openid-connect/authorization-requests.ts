@@ -4,6 +4,7 @@
 // client has signed in is bounded by the limits of sign-ins. A restart loses all of them, and clients begin again. The session of a
 // sign-in whose client does not come for its tokens ends by itself.
 import { hash, randomBytes } from 'node:crypto'
+import type { IssuerEndpoints } from '../../client/authorization-url.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
@@ -32,13 +33,6 @@ export interface RequestLogin {
   readonly remoteAddress: string
 }
 
-/** The endpoints of the issuer of a signer. */
-export interface SignerEndpoints {
-  readonly issuer: string
-  readonly authorization: string
-  readonly token: string
-}
-
 /** A browser on its way to the issuer of a signer and back. */
 export interface ExternalAuthorization {
   readonly signerId: string
@@ -46,7 +40,7 @@ export interface ExternalAuthorization {
   readonly verifier: string
   readonly nonce: string
   readonly redirectUri: string
-  readonly endpoints: SignerEndpoints
+  readonly endpoints: IssuerEndpoints
 }
 
 export interface PendingAuthorization extends AuthorizationParameters {

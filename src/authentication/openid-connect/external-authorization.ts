@@ -1,18 +1,29 @@
 // Sends a browser to the issuer of an external signer, and redeems the code that it comes back with (OpenID Connect Core, section 3.1).
 //
 // The controller is a public client there, with PKCE. What the issuer issues is verified as any token of the signer is.
-import { createAuthorizationUrl, createRandomText, toDiscoveryUrl } from '../../client/authorization-url.ts'
+import {
+  createAuthorizationUrl,
+  createRandomText,
+  type IssuerEndpoints,
+  readEndpoints,
+  toDiscoveryUrl,
+} from '../../client/authorization-url.ts'
 import { OutboundError } from '../../client/outbound-client.ts'
-import type { Clock } from '../../foundation/clock.ts'
+import { createBoundedCache } from '../../foundation/bounded-cache.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 import { errors } from '../../foundation/errors.ts'
 import { RateLimit } from '../../foundation/rate-limit.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { Signer } from '../signers/signers.ts'
-import type { PendingAuthorization, SignerEndpoints } from './authorization-requests.ts'
+import type { PendingAuthorization } from './authorization-requests.ts'
 
 // Anyone may begin one, and each is a request to the issuer. All people behind one proxy are one source.
 const LIMIT = { perSecond: 5, burst: 200 }
+
+// An issuer that does not respond is not asked by the next ones, whom it would keep waiting, too.
+const RETRY_AFTER_MS = 10_000
+const MAX_FAILURES = 100
 
 /** Below the issuer of the controller: where the issuer of a signer sends browsers back to. */
 const CALLBACK_PATH = '/login/external/callback'
@@ -26,6 +37,10 @@ export class ExternalAuthorizations {
   readonly #clock: Clock
   readonly #signers: ExternalParts['signers']
   readonly #limit = new RateLimit(LIMIT)
+  /** URL of an issuer → the request for its document that is under way, which others wait for, too. */
+  readonly #discoveries = new Map<string, Promise<IssuerEndpoints>>()
+  /** URL of an issuer → why it failed lately. */
+  readonly #failures = createBoundedCache<{ readonly error: OutboundError; readonly until: Instant }>(MAX_FAILURES)
 
   constructor({ clock, signers }: ExternalParts) {
     this.#clock = clock
@@ -87,23 +102,34 @@ export class ExternalAuthorizations {
     if (seconds > 0) throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { retryAfterSeconds: seconds })
   }
 
-  async #discover(issuerUrl: string): Promise<SignerEndpoints> {
+  #discover(issuerUrl: string): Promise<IssuerEndpoints> {
+    const underWay = this.#discoveries.get(issuerUrl)
+    if (underWay) return underWay
+    const failure = this.#failures.get(issuerUrl)
+    if (failure && this.#clock.monotonic() < failure.until) return Promise.reject(failure.error)
+    const discovery = this.#fetchEndpoints(issuerUrl)
+      .catch((error) => {
+        const until = this.#clock.monotonic() + RETRY_AFTER_MS
+        if (error instanceof OutboundError) this.#failures.set(issuerUrl, { error, until })
+        throw error
+      })
+      .finally(() => this.#discoveries.delete(issuerUrl))
+    this.#discoveries.set(issuerUrl, discovery)
+    return discovery
+  }
+
+  async #fetchEndpoints(issuerUrl: string): Promise<IssuerEndpoints> {
     const { outbound } = this.#signers
     const url = toDiscoveryUrl(issuerUrl)
     const objection = outbound.findObjection(url)
     if (objection) throw new OutboundError(`the URL of the issuer ${objection}`)
-    const {
-      issuer,
-      authorization_endpoint: authorization,
-      token_endpoint: token,
-    } = (await outbound.fetchJson(url)).value as Record<string, unknown>
-    if (typeof issuer !== 'string' || typeof authorization !== 'string' || typeof token !== 'string')
-      throw new OutboundError(`${url} does not name its endpoints`)
-    for (const endpoint of [authorization, token]) {
+    const endpoints = readEndpoints(issuerUrl, (await outbound.fetchJson(url)).value)
+    if (typeof endpoints === 'string') throw new OutboundError(endpoints)
+    for (const endpoint of [endpoints.authorization, endpoints.token]) {
       const reason = outbound.findObjection(endpoint)
       if (reason) throw new OutboundError(`an endpoint of the issuer ${reason}`)
     }
-    return { issuer, authorization, token }
+    return endpoints
   }
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
 import { createBoundedCache } from '../../foundation/bounded-cache.ts'
-import { type Clock, MAX_INSTANT, toIsoTime } from '../../foundation/clock.ts'
+import { type Clock, type Instant, MAX_INSTANT, toIsoTime } from '../../foundation/clock.ts'
 import {
   describeRules,
   isStillValid,
@@ -20,6 +20,9 @@ const MAX_TOKEN_LENGTH = 16_384
 const LEEWAY_SECONDS = 30
 // Clients send the same token with every request for minutes. An entry takes less than a kilobyte.
 const MAX_CACHED_TOKENS = 10_000
+// A client that does not know that its token has ended repeats it; for this time that costs no signature check.
+const REJECTION_MS = 10_000
+const MAX_CACHED_REJECTIONS = 1_000
 const MAX_PRINTED_LENGTH = 100
 
 /** Receives each check that a token passes, with the value that decided it. */
@@ -28,6 +31,14 @@ export type ReportCheck = (check: TokenCheck, detail: string) => void
 interface CachedToken {
   readonly token: VerifiedToken
   readonly key: Pick<SigningKey, 'kid' | 'fingerprint'>
+}
+
+/** The reason why a key did not accept a token, by the rules that its signer had. */
+interface CachedRejection {
+  readonly error: TokenError
+  readonly signerRules: string
+  readonly keyFingerprint: string
+  readonly until: Instant
 }
 
 /** The tokens of one request: those that passed, and why the others did not, in their order. */
@@ -48,6 +59,8 @@ export class TokenVerifier {
   readonly #clock: Clock
   /** Tokens that passed, by their SHA-256. */
   readonly #cache = createBoundedCache<CachedToken>(MAX_CACHED_TOKENS)
+  /** Tokens that a key did not accept lately, by their SHA-256. */
+  readonly #rejections = createBoundedCache<CachedRejection>(MAX_CACHED_REJECTIONS)
 
   constructor({ directory, keyRefresher, clock }: TokenVerifierParts) {
     this.#signers = directory
@@ -81,7 +94,7 @@ export class TokenVerifier {
     const hash = createHash('sha256').update(token).digest('base64url')
     const cached = this.#cache.get(hash)
     if (cached && this.#isCurrent(cached)) return cached.token
-    const { verifiedToken, key } = await this.#check(contexts, token, () => {})
+    const { verifiedToken, key } = await this.#check(contexts, token, () => {}, { hash })
     this.#cache.set(hash, { token: verifiedToken, key })
     return verifiedToken
   }
@@ -92,7 +105,7 @@ export class TokenVerifier {
    */
   async explain(contexts: Contexts, signerId: string, token: string, report: ReportCheck): Promise<VerifiedToken> {
     requireBoundedLength(token)
-    return (await this.#check(contexts, token, report, signerId)).verifiedToken
+    return (await this.#check(contexts, token, report, { signerId })).verifiedToken
   }
 
   /** Whether a token that was verified earlier would pass again: the signer may have changed since, or lost the key. */
@@ -105,7 +118,7 @@ export class TokenVerifier {
     contexts: Contexts,
     token: string,
     report: ReportCheck,
-    expectedSignerId?: string,
+    expected: { readonly signerId: string } | { readonly hash: string },
   ): Promise<{ verifiedToken: VerifiedToken; key: SigningKey }> {
     const { header, claims } = await decode(token)
     report('format', 'a signed JWT')
@@ -114,24 +127,48 @@ export class TokenVerifier {
     report('kid', print(kid))
     const signer = this.#requireSigner(claims.iss)
     const issuerFact = `${print(signer.issuer)} is the issuer of ${signer.name}`
-    if (expectedSignerId !== undefined && signer.id !== expectedSignerId) throw new TokenError('issuer', issuerFact)
+    if ('signerId' in expected && signer.id !== expected.signerId) throw new TokenError('issuer', issuerFact)
     report('issuer', issuerFact)
     if (!signer.enabled) throw new TokenError('signer-enabled', `the signer ${signer.name} is disabled`)
     report('signer-enabled', signer.name)
     const { key, current } = await this.#requireKey(contexts, signer, kid)
     report('key', `${print(kid)} is a key of ${signer.name}, for ${key.algorithms.join(', ')}`)
-    const payload = await this.#verifySignatureAndClaims(token, current, key, report)
+    const signerRules = describeRules(current)
+    const judge = () => this.#verifySignatureAndClaims(token, current, key, report)
+    const keyed = { signerRules, keyFingerprint: key.fingerprint }
+    const payload = 'hash' in expected ? await this.#judgeOnce(expected.hash, keyed, judge) : await judge()
     const subject = readTokenSubject(payload, current)
     report('identity-claim', `${current.claimsProperty} is ${print(subject)}`)
     const verifiedToken = {
       signerId: current.id,
-      signerRules: describeRules(current),
+      signerRules,
       signerKey: key.fingerprint,
       subject,
       isExternalId: current.useExternalId,
       validUntil: ((payload.exp as number) + LEEWAY_SECONDS) * 1000,
     }
     return { verifiedToken, key }
+  }
+
+  /** Repeats the rejection of a token that the same key did not accept a moment ago, by the same rules. @throws TokenError */
+  async #judgeOnce(
+    hash: string,
+    keyed: Pick<CachedRejection, 'signerRules' | 'keyFingerprint'>,
+    judge: () => Promise<JWTPayload>,
+  ): Promise<JWTPayload> {
+    const { signerRules, keyFingerprint } = keyed
+    const recent = this.#rejections.get(hash)
+    const isSame = recent?.signerRules === signerRules && recent.keyFingerprint === keyFingerprint
+    if (recent && isSame && this.#clock.monotonic() < recent.until) throw recent.error
+    try {
+      return await judge()
+    } catch (error) {
+      const until = this.#clock.monotonic() + REJECTION_MS
+      // One that is not valid yet may be in a moment.
+      const isLasting = error instanceof TokenError && error.check !== 'not-before'
+      if (isLasting) this.#rejections.set(hash, { error, ...keyed, until })
+      throw error
+    }
   }
 
   /** Exactly one signer has the issuer, because issuers are unique. */
