@@ -10,13 +10,11 @@ import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { CommitRecorder } from '../../storage/store.ts'
 import type { Change, Commit } from '../../storage/transactions/changes.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import { concernsKeys } from '../routers/public-keys.ts'
 import { TooManyChangesError, toModelEvents } from './change-sets.ts'
 import { type MembershipParts, TooManyMembersError } from './memberships.ts'
 import type { ModelChangeSet, ModelEvent } from './model-events.ts'
 import { isOfModel } from './net-changes.ts'
-
-/** The records whose public keys routers trust. */
-const WITH_KEYS: ReadonlySet<string> = new Set(['cas', 'token-keys'])
 
 /** The bounds of the log. */
 export interface LogLimits {
@@ -167,7 +165,7 @@ export class ModelLog implements CommitRecorder {
 
   concerns(changes: readonly Change[]): boolean {
     if (!this.#parts.isNeeded()) return false
-    return changes.some((change) => isOfModel(change) || WITH_KEYS.has(change.resource))
+    return changes.some((change) => isOfModel(change) || concernsKeys(change))
   }
 
   async record({ position, at, changes }: Omit<Commit, 'tables'>, db: Transaction<Database>): Promise<void> {

@@ -6,10 +6,11 @@ import type { X509Certificate } from 'node:crypto'
 import type { ClientTrustStore } from '../../authentication/sign-in/client-trust.ts'
 import type { TokenKeys } from '../../authentication/tokens/token-keys.ts'
 import { cas } from '../../definitions/resources/cas.ts'
+import { certificates } from '../../definitions/resources/certificates.ts'
 import { tokenKeys } from '../../definitions/resources/token-keys.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import type { Change, Commit } from '../../storage/transactions/changes.ts'
+import type { Change, ChangeOf, Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
 import type { PublicKey, PublicKeyAnnouncement } from './router-connection.ts'
@@ -70,10 +71,17 @@ export class PublicKeys implements SideEffect {
   findRemoved(changes: readonly Change[]): string[] {
     const closedIds = new Set<string>()
     const removedIds: string[] = []
+    const rootIds: string[] = []
     for (const change of changes) {
+      if (isRootEntry(change) && change.before) rootIds.push(change.before.fingerprint)
       if (change.resource === cas.plural && change.before?.isVerified && !change.after?.isVerified)
         closedIds.add(change.id)
       if (change.resource === tokenKeys.plural && change.before && !change.after) removedIds.push(change.before.kid)
+    }
+    // Memory has dropped the root before its entry goes. The entry of one that does not issue any more is another one.
+    if (rootIds.length > 0) {
+      const remaining = this.#list()
+      removedIds.push(...rootIds.filter((id) => !remaining.has(id)))
     }
     if (closedIds.size === 0) return removedIds
     const remaining = this.#list(closedIds)
@@ -112,6 +120,16 @@ export class PublicKeys implements SideEffect {
     const keys = [...anchors, ...this.#tokenKeys.listCertificates().map((one) => toPublicKey(one, 'tokens'))]
     return new Map(keys.map((key) => [key.id, key]))
   }
+}
+
+/** Whether a change may take away a key that routers trust. */
+export function concernsKeys(change: Change): boolean {
+  return change.resource === cas.plural || change.resource === tokenKeys.plural || isRootEntry(change)
+}
+
+/** Whether a change is of the inventory's entry of a root of the controller. */
+function isRootEntry(change: Change): change is Change & ChangeOf<'certificates'> {
+  return change.resource === certificates.plural && change.before?.kind === 'root'
 }
 
 const NONE: ReadonlySet<string> = new Set()
