@@ -1,9 +1,9 @@
 // The measurements behind the metrics, which run when the metrics are read. A measurement costs nothing in between.
 
+import { countShownRecords } from '../../src/authentication/api-sessions/revoked-rows.ts'
 import type { Controller } from '../../src/controller.ts'
 import { version } from '../../src/foundation/version.ts'
 import { readNotAfter } from '../../src/pki/certificates.ts'
-import { countRecords } from '../../src/storage/lists/count-records.ts'
 import type { Context } from '../../src/storage/transactions/context.ts'
 import type { Load } from './load.ts'
 
@@ -82,7 +82,7 @@ export function listMeasurements(controller: Controller, context: Context, load:
       async read() {
         const samples: Sample[] = []
         for (const resource of COUNTED)
-          samples.push({ labels: { resource }, value: await countRecords(store, context, resource) })
+          samples.push({ labels: { resource }, value: await countShownRecords(store, context, resource) })
         return samples
       },
     },

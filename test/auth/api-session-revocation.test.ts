@@ -1,5 +1,6 @@
 // API sessions end when what they rest on goes: the method, the signer and its key, the external id. And they have a greatest age.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { listMeasurements } from '../../server/monitoring/measurements.ts'
 import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
@@ -371,6 +372,9 @@ describe('thousands of sessions that a change revokes', () => {
       expect([query, data, meta.pagination.totalCount]).toEqual([query, [], 0])
     }
     expect((await manage('/summary')).body.data.sessions).toBe(0)
+    const measurements = listMeasurements(world.controller, world.system, { delayMs: 0 })
+    const counts = (await measurements.find(({ name }) => name === 'records')?.read()) ?? []
+    expect(counts).toContainEqual({ labels: { resource: 'sessions' }, value: 0 })
     for (const [path, method] of [
       ['/sessions/Bind-7', 'GET'],
       ['/sessions/Bind-7', 'DELETE'],

@@ -1,6 +1,5 @@
 // The number of records of each resource.
-import { countServiceSessions } from '../../../src/authentication/api-sessions/revoked-rows.ts'
-import { countRecords } from '../../../src/storage/lists/count-records.ts'
+import { countShownRecords } from '../../../src/authentication/api-sessions/revoked-rows.ts'
 import { type AnyOperation, defineOperation } from '../../api/operation.ts'
 import { dataResponse } from '../../api/responses.ts'
 
@@ -48,9 +47,8 @@ export const summaryOperations: readonly AnyOperation[] = [
     async run({ controller, context }) {
       const counts: Record<string, number> = { ...NOTHING }
       for (const [member, plural] of Object.entries(counted))
-        counts[member] = await countRecords(controller.store, context, plural)
+        counts[member] = await countShownRecords(controller.store, context, plural)
       // Revoked ones are not shown any more, and their rows are deleted in steps.
-      counts.sessions = await countServiceSessions(controller.store, context)
       counts.apiSessions = (counts.apiSessions ?? 0) - controller.auth.apiSessions.countRevoked()
       return dataResponse(counts)
     },

@@ -62,9 +62,9 @@ function toCondition(dialect: SqlDialect, of: RevokedSessions): SqlText<SqlBool>
     (select 1 from identities where id = ${column('identityId')} and ${sqlText.ref('identities.authPolicyId')} = ${of.authPolicyId})`
 }
 
-/** The number of service sessions that are shown. */
-export async function countServiceSessions(store: Store, context: Context): Promise<number> {
-  const restrictions = await excludeOfRevoked(context.db)
-  if (restrictions.length === 0) return countRecords(store, context, sessions.plural)
+/** The number of records of a resource that are shown: no service sessions of revoked API sessions. */
+export async function countShownRecords(store: Store, context: Context, plural: string): Promise<number> {
+  const restrictions = plural === sessions.plural ? await excludeOfRevoked(context.db) : []
+  if (restrictions.length === 0) return countRecords(store, context, plural)
   return (await list(store, context, { resource: sessions, plan: planList({}, 1), restrictions })).total
 }
