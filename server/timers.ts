@@ -32,6 +32,7 @@ function listTimers(controller: Controller): Timer[] {
     log,
     posture,
     store,
+    ticketKeys,
     tokenKeys,
   } = controller
   const { apiSessions, failedSignIns, signers, signIns } = auth
@@ -101,6 +102,13 @@ function listTimers(controller: Controller): Timer[] {
       doneBy: 'one',
       isDoneAtStart: true,
       run: () => tokenKeys.renewDue(context),
+    },
+    {
+      name: 'renewing the key of TLS tickets',
+      everyMs: 10 * MINUTE_MS,
+      doneBy: 'one',
+      isDoneAtStart: true,
+      run: () => ticketKeys.renewDue(context),
     },
     {
       name: 'refreshing the keys of external JWT signers',

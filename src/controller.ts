@@ -19,6 +19,7 @@ import type { PasswordCost } from './authentication/credentials/password-hasher.
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
 import { createOpenIdConnect, type OpenIdConnect } from './authentication/openid-connect/open-id-parts.ts'
 import { RegisteredUris } from './authentication/openid-connect/registered-uris.ts'
+import { TicketKeys } from './authentication/tokens/ticket-keys.ts'
 import { TokenKeys } from './authentication/tokens/token-keys.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
 import { AggregatedLog } from './foundation/aggregated-log.ts'
@@ -93,6 +94,7 @@ export interface Controller {
   readonly auth: Auth
   /** The keys by which the controller signs tokens of its own. */
   readonly tokenKeys: TokenKeys
+  readonly ticketKeys: TicketKeys
   /** The addresses that clients may be sent to after they signed in or out by OpenID Connect. */
   readonly registeredUris: RegisteredUris
   readonly openIdConnect: OpenIdConnect
@@ -243,6 +245,9 @@ async function assemble(
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
+  const ticketKeys = new TicketKeys({ cipher: secretCipher, entities })
+  // The foreign intermediates that clients presented are in memory only, and resumed sessions come without them.
+  auth.presentedIssuers.onIntermediatesChange(() => ticketKeys.confineToProcess())
   const openIdConnect = createOpenIdConnect({ auth, clock, config, tokenKeys })
   const sessionTokens = new SessionTokens({
     ...{ apiSessions, clock, entities, keys: tokenKeys },
@@ -278,7 +283,7 @@ async function assemble(
   const registeredUris = new RegisteredUris(() => membership.ownId)
   const rights = [
     ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
-    ...[tokenKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],
+    ...[tokenKeys, ticketKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],
   ]
   const network = [connected, peers, publicKeys, model, sessionSync, endedSessions, ...fabric.projections]
   const sessionIds = new SessionIds(records.cache)
@@ -348,6 +353,7 @@ async function assemble(
     certificates: { own, receipts, upkeep },
     auth,
     tokenKeys,
+    ticketKeys,
     registeredUris,
     openIdConnect,
     enrollments,

@@ -1,4 +1,4 @@
-// New keys for a data directory on which no controller runs: the key of the secrets at rest, and the key of session tokens.
+// New keys for a data directory on which no controller runs: the key of the secrets at rest, that of TLS tickets, and that of session tokens.
 import { SESSION_TOKEN_KEY_BYTES } from './authentication/api-sessions/api-session-tokens.ts'
 import { type Controller, openController } from './controller.ts'
 import type { Clock } from './foundation/clock.ts'
@@ -32,9 +32,11 @@ export async function rotateKeys(options: RotateKeysOptions): Promise<number> {
   try {
     if (isRotationUnfinished(paths)) await withController(options, async () => {})
     runAsOwner(directory, () => beginRotation(paths))
-    return await withController(options, async ({ contexts, auth }) => {
+    return await withController(options, async ({ contexts, auth, ticketKeys }) => {
       const context = contexts.create({ kind: 'local-operator', osUser })
       await contexts.recordEvent(context.caller, context.origin, { ...KEY_ROTATION, id: 'secrets' })
+      // An attacker who has the former key of secrets could read it.
+      await ticketKeys.replace(context)
       if (!hasSessions) return 0
       // First the sessions: their tokens are derived from the key, so none may outlive it.
       const count = await auth.apiSessions.termination.endAll(context)

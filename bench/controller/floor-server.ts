@@ -1,6 +1,5 @@
 // The floor that nothing can go below: a bare node:https server that responds to every request with so many bytes, and checks a
 // password first where it is told to. It has the controller's certificate and TLS settings, so that handshakes compare.
-import { constants } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
@@ -29,7 +28,6 @@ const server = createServer(
     minVersion: 'TLSv1.2',
     requestCert: true,
     rejectUnauthorized: false,
-    secureOptions: constants.SSL_OP_NO_TICKET,
   },
   (request, response) => {
     request.on('data', () => {})

@@ -1,7 +1,9 @@
 // The settings with which the launcher starts Node.js, so that the bench measures what operators run.
 import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-const LAUNCHER = new URL('../../bin/controller', import.meta.url)
+const LAUNCHER = fileURLToPath(new URL('../../bin/controller', import.meta.url))
 
 export interface LauncherSettings {
   readonly environment: Readonly<Record<string, string>>
@@ -11,7 +13,7 @@ export interface LauncherSettings {
 
 /** The variables that it exports by default, and the options that it gives to Node.js. */
 export function readLauncherSettings(): LauncherSettings {
-  const text = readFileSync(LAUNCHER, 'utf8')
+  const text = readFileSync(LAUNCHER, 'utf8').replaceAll('$here', dirname(LAUNCHER))
   const variables = text.matchAll(/^export ([A-Z_]+)="\$\{\1-(\S+)\}"$/gm)
   const [, options = ''] = /^exec node ((?:--\S+ )*)/m.exec(text) ?? []
   return {

@@ -43,6 +43,14 @@ export class SocketCertificates implements PeerCertificates {
     return (this.#socket.authorizationError as unknown) === ISSUER_PRESENTED
   }
 
+  get isPresentedAlone(): boolean {
+    return (this.#socket.authorizationError as unknown) === NO_ISSUER_PRESENTED
+  }
+
+  get isResumed(): boolean {
+    return this.#socket.isSessionReused?.() ?? false
+  }
+
   readOwn(): X509Certificate | undefined {
     return this.own && parseCertificate(this.own.raw)
   }
@@ -71,7 +79,7 @@ export class SocketCertificates implements PeerCertificates {
   #readAll(): readonly X509Certificate[] {
     const { takenCertificates } = getConnection(this.#socket)
     if (takenCertificates) return takenCertificates
-    if ((this.#socket.authorizationError as unknown) === NO_ISSUER_PRESENTED) {
+    if (this.isPresentedAlone || this.isResumed) {
       const own = this.readOwn()
       return own ? [own] : []
     }

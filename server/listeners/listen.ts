@@ -1,10 +1,12 @@
 // Binds listeners: one server for each, with TLS or without, all with the same application.
-import { constants } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import * as http from 'node:http'
 import * as https from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
+import { storeIntermediates } from '../../src/authentication/sign-in/resumable-clients.ts'
+import { TICKET_KEY_LIFETIME_MS } from '../../src/authentication/tokens/ticket-keys.ts'
 import type { Controller } from '../../src/controller.ts'
 import type { Authority } from '../../src/pki/authority.ts'
 import { type Config, type ListenerConfig, splitAddress } from '../../src/settings/config.ts'
@@ -13,6 +15,7 @@ import { getConnection } from '../connections/http-connection.ts'
 import { OpenConnections } from '../connections/open-connections.ts'
 import { serveInOrder } from '../connections/request-order.ts'
 import { SlowReaders } from '../connections/slow-readers.ts'
+import { SocketCertificates } from '../connections/socket-certificates.ts'
 import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
 import { handleClientError, refuseTunnel } from './client-errors.ts'
 
@@ -28,6 +31,9 @@ const GRACE_MS = 10_000
 
 // How often connection timeouts are checked: a timeout is late by at most this.
 const CHECK_INTERVAL_MS = 1_000
+
+// Of OpenSSL, in bytes.
+const MAX_CONTEXT_LENGTH = 32
 
 type Server = http.Server | https.Server
 
@@ -111,10 +117,15 @@ function createTlsServer(
   clients: Clients,
   controlListener: ControlListener,
 ): https.Server {
-  const { authority, config } = controller
+  const { authority, config, ticketKeys } = controller
+  const getSecureContext = () => ({
+    ...toSecureContext(authority),
+    ...toSessionOptions(listener),
+    ticketKeys: ticketKeys.current,
+  })
   const server = https.createServer(
     {
-      ...toSecureContext(authority),
+      ...getSecureContext(),
       ...toHttpOptions(config),
       // The handshake accepts any client certificate; the sign-in verifies it. No `ca`, because with one some Node versions
       // return only the leaf.
@@ -130,8 +141,12 @@ function createTlsServer(
   if (listener.apis.includes('control')) divideByProtocol(server, listener, controlListener, clients)
   // Before the server's own listener, which begins to read requests.
   else server.prependListener('secureConnection', (socket: Socket) => watch(socket, listener, clients))
+  server.prependListener('secureConnection', (socket: TLSSocket) =>
+    storeIntermediates(controller, new SocketCertificates(socket)),
+  )
   // Connections that are open keep the certificate that they began with.
-  authority.onChange(() => server.setSecureContext(toSecureContext(authority)))
+  authority.onChange(() => server.setSecureContext(getSecureContext()))
+  ticketKeys.onChange(() => server.setTicketKeys(ticketKeys.current))
   return server
 }
 
@@ -195,10 +210,14 @@ function toSecureContext({ serverKeyPem, serverChainPem }: Authority) {
     key: serverKeyPem,
     cert: serverChainPem,
     minVersion: 'TLSv1.2',
-    // A resumed session would come without the client's intermediates.
-    secureOptions: constants.SSL_OP_NO_TICKET,
     ciphers: CIPHERS,
   } as const
+}
+
+/** Sessions are resumed at listeners with the same APIs only, because routers and clients are judged by different rules. */
+function toSessionOptions({ apis }: ListenerConfig) {
+  const context = createHash('sha256').update(apis.toSorted().join()).digest('hex')
+  return { sessionIdContext: context.slice(0, MAX_CONTEXT_LENGTH), sessionTimeout: TICKET_KEY_LIFETIME_MS / 1000 }
 }
 
 function bindListener(server: Server, { address }: ListenerConfig): Promise<void> {

@@ -11,6 +11,10 @@ export interface PeerCertificates {
    * found no fault but that the issuer of the last one is unknown.
    */
   readonly isIssuerPresented: boolean
+  /** Whether the client presented no issuer of its own certificate, as far as the TLS library could tell. */
+  readonly isPresentedAlone: boolean
+  /** Whether the client resumed a session: then only its own certificate is left, and the properties above are those of the first handshake. */
+  readonly isResumed: boolean
   /** Parses the client's own certificate. */
   readOwn(): X509Certificate | undefined
   /**

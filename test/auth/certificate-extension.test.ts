@@ -216,7 +216,15 @@ describe('a sign-in by the old certificate', () => {
     const { controller, system } = world
     const next = await extended(holder)
     const own = new X509Certificate(holder.chain)
-    const peer = { own, isIssuerPresented: false, readOwn: () => own, readAll: () => [own], readEvery: () => [own] }
+    const peer = {
+      own,
+      isIssuerPresented: false,
+      isPresentedAlone: true,
+      isResumed: false,
+      readOwn: () => own,
+      readAll: () => [own],
+      readEvery: () => [own],
+    }
     const attempt = new SignInAttempt(controller, system, 'cert', { peer, bearerTokens: [] })
     for (const step of flow.cert) await step(attempt)
     await verify(holder, next.chain)

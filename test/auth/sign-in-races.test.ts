@@ -32,6 +32,8 @@ function startAttempt(method: Method, credentials: Partial<Credentials>): SignIn
   const peer = {
     own: undefined,
     isIssuerPresented: false,
+    isPresentedAlone: true,
+    isResumed: false,
     readOwn: () => undefined,
     readAll: () => [],
     readEvery: () => [],
@@ -48,7 +50,15 @@ async function runSteps(method: Method, credentials: Partial<Credentials>): Prom
 function runStepsBy(certPem: string): Promise<SignInAttempt> {
   const own = new X509Certificate(certPem)
   return runSteps('cert', {
-    peer: { own, isIssuerPresented: false, readOwn: () => own, readAll: () => [own], readEvery: () => [own] },
+    peer: {
+      own,
+      isIssuerPresented: false,
+      isPresentedAlone: true,
+      isResumed: false,
+      readOwn: () => own,
+      readAll: () => [own],
+      readEvery: () => [own],
+    },
   })
 }
 

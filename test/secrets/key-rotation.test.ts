@@ -165,6 +165,26 @@ describe('a rotation', () => {
     },
   )
 
+  it('replaces the key of TLS tickets, which restarts alone do not', async () => {
+    const world = await open()
+    worlds.push(world)
+    const { directory } = world
+    await world.controller.ticketKeys.renewDue(world.system)
+    const readKey = async () => {
+      const reopened = await open(directory)
+      const key = reopened.controller.ticketKeys.current.toString('hex')
+      await reopened.stop()
+      return key
+    }
+    const first = world.controller.ticketKeys.current.toString('hex')
+    await world.stop()
+    const restarted = await readKey()
+    await rotate(directory)
+
+    expect(restarted).toBe(first)
+    expect(await readKey()).not.toBe(first)
+  })
+
   it('that a crash interrupts between the two files loses no key', async () => {
     const { directory } = await withSecrets(2)
     const { secretsKey, previousSecretsKey } = getDataPaths(directory)

@@ -191,6 +191,26 @@ export class ClientTrustStore implements DerivedRows {
     return isWithinDates(leaf, now) && this.judge([this.#own], leaf, [], now) !== undefined
   }
 
+  /** The authorities of the controller below its roots, former ones too. */
+  listOwnIntermediates(): X509Certificate[] {
+    const { anchors, roots } = this.#own
+    return anchors.filter((anchor) => !roots.includes(anchor))
+  }
+
+  /** Whether a client leads to an authority of an operator now. @param presented the certificates of the client, the proven one first */
+  isVouchedByOperator(presented: readonly X509Certificate[], now: Instant): boolean {
+    const [leaf, ...others] = presented
+    if (!leaf || presented.length > MAX_PRESENTED_CERTIFICATES) return false
+    return (
+      this.judge(
+        this.#listIssuers(presented, () => true),
+        leaf,
+        others,
+        now,
+      ) !== undefined
+    )
+  }
+
   /** Whether the certificate is that of an authority of the controller itself. */
   isOwnAuthority({ raw }: X509Certificate): boolean {
     return this.#own.anchors.some((anchor) => anchor.raw.equals(raw))

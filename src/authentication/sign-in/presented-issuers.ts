@@ -36,7 +36,24 @@ export class PresentedIssuers {
   readonly #intermediates = new LRUCache<string, readonly X509Certificate[]>({
     maxSize: MAX_INTERMEDIATE_BYTES,
     sizeCalculation: (namesakes) => namesakes.reduce((size, { raw }) => size + CERTIFICATE_BYTES + raw.length, 0),
+    dispose: (_namesakes, _name, reason) => {
+      if (reason === 'evict') this.#notify()
+    },
   })
+
+  readonly #listeners = new Set<() => void>()
+
+  /**
+   * Calls `listener` when the first intermediate is stored, and when one is dropped: sessions of clients that presented it cannot be
+   * resumed without it.
+   */
+  onIntermediatesChange(listener: () => void): void {
+    this.#listeners.add(listener)
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener()
+  }
 
   /** Stores the certificates between that of a client and its authority, for clients whose connections do not give them. */
   addIntermediates(certificates: readonly X509Certificate[]): void {
@@ -45,28 +62,41 @@ export class PresentedIssuers {
       if (!name) continue
       const namesakes = this.#intermediates.get(name) ?? []
       if (namesakes.some(({ raw }) => raw.equals(certificate.raw))) continue
+      const hasChanged = this.#intermediates.size === 0 || namesakes.length >= MAX_NAMESAKES
       this.#intermediates.set(name, [certificate, ...namesakes].slice(0, MAX_NAMESAKES))
+      if (hasChanged) this.#notify()
     }
   }
 
   /**
    * Lists what a client may have presented, its own certificate first: what is read at little cost, that with the intermediates by
    * which others led to their authority, and everything. The next is needed only if the one before leads to no authority.
+   * A session that is resumed has the own certificate only, and the issuers that the client presented are among those that are known.
    * @param isKnown whether the client has proven to be one that is known here
+   * @param intermediates those of the authority that the client must lead to, as far as that is certain
    */
-  *listPresented(peer: PeerCertificates, isKnown: boolean): Generator<readonly X509Certificate[]> {
+  *listPresented(
+    peer: PeerCertificates,
+    isKnown: boolean,
+    intermediates: readonly X509Certificate[] = [],
+  ): Generator<readonly X509Certificate[]> {
     const path = peer.readAll()
+    if (peer.isResumed) {
+      const issuers = peer.isPresentedAlone ? [] : [...intermediates, ...this.findAbove(path[0])]
+      yield [...path, ...issuers].slice(0, MAX_PRESENTED_CERTIFICATES)
+      return
+    }
     yield path
     // Only a path over other certificates can have lost the next one.
     if (path.length < 2 || path.length > MAX_PRESENTED_CERTIFICATES) return
-    const knownIssuers = this.#findAbove(path.at(-1))
+    const knownIssuers = this.findAbove(path.at(-1))
     if (knownIssuers.length > 0) yield [...path, ...knownIssuers].slice(0, MAX_PRESENTED_CERTIFICATES)
     const every = peer.readEvery(isKnown)
     if (every) yield every
   }
 
   /** The stored certificates that may be above one, each with those above it. */
-  #findAbove(last: X509Certificate | undefined): X509Certificate[] {
+  findAbove(last: X509Certificate | undefined): X509Certificate[] {
     const above = new Set<X509Certificate>()
     const work = last ? [last] : []
     for (let next = work.shift(); next && above.size < MAX_PRESENTED_CERTIFICATES; next = work.shift()) {

@@ -27,6 +27,7 @@ import { services } from './services.ts'
 import { sessionCertificates } from './session-certificates.ts'
 import { sessions } from './sessions.ts'
 import { terminators } from './terminators.ts'
+import { ticketKeys } from './ticket-keys.ts'
 import { tokenKeys } from './token-keys.ts'
 
 export const resources = [
@@ -58,6 +59,7 @@ export const resources = [
   controllers,
   controllerSettings,
   tokenKeys,
+  ticketKeys,
 ] as const
 
 const byPlural = new Map<string, AnyResource>(resources.map((resource) => [resource.plural, resource]))

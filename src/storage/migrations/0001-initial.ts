@@ -429,6 +429,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     ],
     { unique: [['kid']] },
   )
+  await records('ticket_keys', [['encryptedKey', 'text']], {})
   await auditTable(db)
   await receiptTable(db)
   await revocationTable(db)

@@ -30,7 +30,12 @@ function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
   // All intermediates of the controller itself are known.
   const canLackIssuers = authenticator ? authenticator.caId !== null : clientTrust.hasRegistered
   const checks = new SignatureBudget()
-  for (const presented of presentedIssuers.listPresented(credentials.peer, authenticator !== undefined)) {
+  const intermediates = authenticator?.caId === null ? clientTrust.listOwnIntermediates() : []
+  for (const presented of presentedIssuers.listPresented(
+    credentials.peer,
+    authenticator !== undefined,
+    intermediates,
+  )) {
     if (presented.length > MAX_PRESENTED_CERTIFICATES) {
       throw new AuthenticationError(
         'TOO_MANY_CERTIFICATES',
