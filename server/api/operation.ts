@@ -43,6 +43,8 @@ export interface QueryParameter {
   readonly isRequired?: boolean
   /** May be given several times; its value is an array. */
   readonly isMultiple?: boolean
+  /** Is refused if it is given several times; otherwise the last one counts. */
+  readonly isOnce?: boolean
   /** The error for a value that does not match the schema; COULD_NOT_VALIDATE by default. */
   refuse?(): ControllerError
 }

@@ -55,7 +55,7 @@ export const roleQuery = {
   roleSemantic: { schema: { ...text, description: 'AllOf, as without it, or AnyOf.' } },
 } as const satisfies Record<string, QueryParameter>
 
-/** The values of the declared parameters; of a repeated single one the last counts. @throws COULD_NOT_VALIDATE */
+/** The values of the declared parameters; of a repeated single one the last counts, unless it is refused. @throws COULD_NOT_VALIDATE */
 export function readQuery(
   declared: Readonly<Record<string, QueryParameter>>,
   sent: SentParameters,
@@ -69,11 +69,14 @@ export function readQuery(
       continue
     }
     const all = typeof value === 'string' ? [value] : value
+    if (parameter.isOnce && all.length > 1) throw repeatedError(name)
     const parsed = all.map((one) => readValue(name, parameter, one))
     values[name] = parameter.isMultiple ? parsed : parsed.at(-1)
   }
   return values
 }
+
+export const repeatedError = (name: string) => invalidError(name, 'must be given once')
 
 function readValue(name: string, { schema, refuse }: QueryParameter, text: string): unknown {
   const value = schema.type === 'integer' ? toInteger(text) : schema.type === 'boolean' ? toBoolean(text) : text

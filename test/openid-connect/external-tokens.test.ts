@@ -144,3 +144,49 @@ it('a token of an external signer alone calls nothing', async () => {
 
   expect((await world.send({ method: 'GET', path: `${MANAGEMENT}/identities`, headers })).status).toBe(401)
 })
+
+describe('a signer that an auth policy requires', () => {
+  const refresh = async (client: OpenIdClient, token: string) =>
+    (
+      await client.postForm('/oidc/oauth/token', {
+        grant_type: 'refresh_token',
+        client_id: 'native',
+        refresh_token: token,
+      })
+    ).body
+
+  it('since a sign-in without it leaves that no further tokens', async () => {
+    const authPolicyId = await people.policy({})
+    const client = new OpenIdClient(world)
+    const tokens = await client.signIn(await people.person({ authPolicyId }))
+    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { secondary: { requireExtJwtSigner: signerId } })
+
+    expect(await refresh(client, tokens.refresh_token)).toMatchObject({
+      error: 'invalid_grant',
+      error_description: expect.stringMatching(/owes a second factor/),
+    })
+  })
+
+  it('and by which the sign-in began leaves it further tokens', async () => {
+    const externalId = newSubject()
+    await people.identity({ externalId, authPolicyId: secondFactorPolicy })
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    await loginBy(client, id, issuer.token(world, externalId))
+    const { body } = await client.redeem(await client.finish(id))
+
+    expect(await refresh(client, body.refresh_token)).toMatchObject({ token_type: 'Bearer' })
+  })
+
+  it('and whose token came with the credential leaves it further tokens', async () => {
+    const externalId = newSubject()
+    const person = await people.person({ authPolicyId: secondFactorPolicy, externalId })
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    const { username, password } = person
+    await client.postForm('/oidc/login/password', { id, username, password }, bearer(issuer.token(world, externalId)))
+    const { body } = await client.redeem(await client.finish(id))
+
+    expect(await refresh(client, body.refresh_token)).toMatchObject({ token_type: 'Bearer' })
+  })
+})

@@ -10,7 +10,7 @@ import { isRedirectUriAllowed } from '../../src/authentication/openid-connect/re
 import { CLIENT, MANAGEMENT, TestClock } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { bearer, encodeForm, HOST, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+import { bearer, encodeForm, type Form, HOST, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
 
 const world = useController({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
 let people: People
@@ -413,5 +413,69 @@ describe('a revocation by an administrator', () => {
     ['an identity that does not exist', { id: 'nope', type: 'IDENTITY' }, 404],
   ])('with %s is refused', async (_name, body, status) => {
     expect((await people.ask('POST', '/revocations', body)).status).toBe(status)
+  })
+})
+
+describe('a parameter that is given twice is refused (RFC 6749, section 3.1)', () => {
+  it.each(['client_id', 'redirect_uri', 'scope', 'state', 'code_challenge'])(
+    '%s, in the query or in the form of an authorization request, or once in each',
+    async (name) => {
+      const client = new OpenIdClient(world)
+      const once = String(client.parameters[name as keyof typeof client.parameters])
+      const twice = { ...client.parameters, [name]: [once, once] }
+      const { [name]: _, ...others } = client.parameters
+
+      const responses = [
+        await client.get(`/oidc/authorize?${encodeForm(twice)}`),
+        await client.postForm('/oidc/authorize', twice),
+        await client.postForm(`/oidc/authorize?${encodeForm({ [name]: once })}`, client.parameters),
+      ]
+
+      for (const { body, status } of responses) expect([status, body.error]).toEqual([400, 'invalid_request'])
+      expect((await client.postForm(`/oidc/authorize?${encodeForm({ [name]: once })}`, others)).status).toBe(302)
+    },
+  )
+
+  it.each(['grant_type', 'client_id', 'code', 'code_verifier', 'redirect_uri'])(
+    '%s of a request for tokens, which leaves the code good',
+    async (name) => {
+      const client = new OpenIdClient(world)
+      const id = await client.begin()
+      await client.login(id, await people.person())
+      const code = await client.finish(id)
+      const values: Record<string, string> = {
+        ...{ grant_type: 'authorization_code', client_id: 'native', code, code_verifier: client.verifier },
+        redirect_uri: REDIRECT,
+      }
+      const twice = { ...values, [name]: [String(values[name]), 'another'] }
+
+      const { body, status } = await client.postForm('/oidc/oauth/token', twice)
+
+      expect([status, body.error]).toEqual([400, 'invalid_request'])
+      expect((await client.redeem(code)).status).toBe(200)
+    },
+  )
+
+  it('the token of a revocation, the hint of a sign-out, and the name of a sign-in', async () => {
+    const client = new OpenIdClient(world)
+    const person = await people.person()
+    const { access_token: token } = await client.signIn(person)
+    const id = await client.begin()
+    const requests: readonly (readonly [string, Form])[] = [
+      ['/oidc/revoke', { client_id: 'native', token: [token, token] }],
+      ['/oidc/end_session', { id_token_hint: [token, token] }],
+      [`/oidc/end_session?id_token_hint=${token}`, { id_token_hint: token }],
+      ['/oidc/login/password', { id, username: ['other', person.username], password: person.password }],
+    ]
+
+    for (const [path, form] of requests) expect((await client.postForm(path, form)).status).toBe(400)
+    expect((await client.get('/oidc/userinfo', bearer(token))).status).toBe(200)
+  })
+
+  it('but for one without a value, config types, and audiences', async () => {
+    const client = new OpenIdClient(world)
+    const form = { ...client.parameters, state: ['one', ''], configTypes: ['a', 'b'], audience: ['a', 'b'] }
+
+    expect((await client.postForm('/oidc/authorize', form)).status).toBe(302)
   })
 })

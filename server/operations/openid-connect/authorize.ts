@@ -11,7 +11,7 @@ import { sourceFromAddress } from '../../../src/storage/sources.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { findOwnRequest } from './browsers.ts'
-import { COMMON, formBody, NO_STORE, requireIssuer, textQuery } from './forms.ts'
+import { COMMON, formBody, NO_STORE, readParameter, requireIssuer, textQuery } from './forms.ts'
 
 const AUTHORIZE = {
   ...COMMON,
@@ -54,7 +54,7 @@ function authorize(call: Call<unknown>, form: URLSearchParams): Response {
     source,
     configTypes: configTypes.slice(0, MAX_CONFIG_TYPES),
   })
-  const page = METHOD_PAGES[form.get('method') ?? String(query.method ?? '')] ?? (peer.own ? 'cert' : 'username')
+  const page = METHOD_PAGES[allParameters.method ?? ''] ?? (peer.own ? 'cert' : 'username')
   return redirect(`/oidc/login/${page}?authRequestID=${request.id}`)
 }
 
@@ -68,7 +68,7 @@ function listRedirectUris({ config, registeredUris }: Call['controller'], issuer
 
 /** A client sends its parameters in the form or in the query, or a part in each. */
 function mergeParameters(query: Call['query'], form: URLSearchParams): SentParameters {
-  const entries = AUTHORIZATION_PARAMETERS.map((name) => [name, form.get(name) ?? query[name]] as const)
+  const entries = AUTHORIZATION_PARAMETERS.map((name) => [name, readParameter(form, query, name)] as const)
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined))
 }
 

@@ -1,8 +1,10 @@
 // The requests of OpenID Connect: forms, and the parameters that a client may send in the query instead.
 
+import { OAuthError } from '../../../src/authentication/openid-connect/oauth-error.ts'
 import type { JsonSchema } from '../../../src/definitions/schema/json-schema.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import type { BodyReader, Call, QueryParameter } from '../../api/operation.ts'
+import { repeatedError } from '../../api/query.ts'
 import { FORM_TYPE } from '../../requests/body-parsers.ts'
 
 const text: JsonSchema = { type: 'string' }
@@ -15,9 +17,32 @@ export const COMMON = {
   path: '/',
 } as const
 
-/** The parameters of a query, all of them text. */
+/** The parameters of a query, all of them text, and none of them repeated (RFC 6749, section 3.1). */
 export function textQuery(names: readonly string[]): Record<string, QueryParameter> {
-  return Object.fromEntries(names.map((name) => [name, { schema: text }]))
+  return Object.fromEntries(names.map((name) => [name, { schema: text, isOnce: true }]))
+}
+
+// RFC 8693, section 2.1, for the last two.
+const REPEATABLE: ReadonlySet<string> = new Set(['configTypes', 'audience', 'resource'])
+
+/** Of two values of a parameter, each reader could take another one. @throws COULD_NOT_VALIDATE for a parameter that is repeated */
+export function requireOnce(form: URLSearchParams): URLSearchParams {
+  const names = new Set<string>()
+  for (const [name, value] of form) {
+    // One without a value counts as omitted.
+    if (value === '' || REPEATABLE.has(name)) continue
+    if (names.has(name)) throw repeatedError(name)
+    names.add(name)
+  }
+  return form
+}
+
+/** Reads a parameter that a client sends in the form or in the query. @throws OAuthError if it sends both */
+export function readParameter(form: URLSearchParams, query: Call['query'], name: string): string | undefined {
+  const [ofForm, ofQuery] = [form.get(name) || undefined, query[name] as string | undefined]
+  if (ofForm !== undefined && ofQuery !== undefined)
+    throw new OAuthError('invalid_request', `the ${name} is in the form and in the query`)
+  return ofForm ?? ofQuery
 }
 
 /** A form. A body that is not sent is an empty one. */
@@ -25,7 +50,7 @@ export const formBody: BodyReader<URLSearchParams> = {
   schema: { type: 'object' },
   isRequired: false,
   contentTypes: [FORM_TYPE],
-  read: (sent) => (sent instanceof URLSearchParams ? sent : new URLSearchParams()),
+  read: (sent) => (sent instanceof URLSearchParams ? requireOnce(sent) : new URLSearchParams()),
 }
 
 /** The issuer for a request. @throws NOT_FOUND if its host is none of the controller's */

@@ -4,6 +4,7 @@ import { f } from '../../../src/definitions/schema/fields.ts'
 import { type BodyReader, readFieldsBody } from '../../api/operation.ts'
 import { FORM_TYPE } from '../../requests/body-parsers.ts'
 import { clientInfoFields } from '../both-apis/authentication.ts'
+import { requireOnce } from './forms.ts'
 
 const MAX_ID_LENGTH = 64
 const MAX_CODE_LENGTH = 64
@@ -40,7 +41,7 @@ function readEither<B>(reader: BodyReader<B>): BodyReader<B> {
 
 function toMembers(form: URLSearchParams): Record<string, unknown> {
   const members: Record<string, unknown> = {}
-  for (const [name, value] of form) {
+  for (const [name, value] of requireOnce(form)) {
     if (value === '') continue
     const [, prefix = '', initial = '', rest = ''] = /^(env|sdk)([A-Z])(\w+)$/.exec(name) ?? []
     if (name === 'configTypes') members.configTypes = form.getAll(name)

@@ -7,7 +7,7 @@ import { respondWithPage } from '../../pages/page.ts'
 import { endPage } from '../../pages/sign-in-pages.ts'
 import { redirect } from './authorize.ts'
 import { isBrowser } from './browsers.ts'
-import { COMMON, formBody, NO_STORE, requireIssuer, textQuery } from './forms.ts'
+import { COMMON, formBody, NO_STORE, readParameter, requireIssuer, textQuery } from './forms.ts'
 import { jsonResponse, readClient } from './token.ts'
 
 const OAUTH = { ...COMMON, hasOneForm: true, errorForm: 'oauth' } as const
@@ -43,7 +43,7 @@ const END_SESSION = {
 async function endOwnSession(call: Call<unknown>, form: URLSearchParams): Promise<Response> {
   const { context, controller, query } = call
   requireIssuer(call)
-  const read = (name: string) => form.get(name) ?? (query[name] as string | undefined)
+  const read = (name: string) => readParameter(form, query, name)
   const state = read('state')
   const uri = await signOut(controller, context, controller.registeredUris.postLogoutUris, {
     idTokenHint: read('id_token_hint'),

@@ -9,8 +9,9 @@ import { newToken } from '../../foundation/ids.ts'
 import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import { toSignerId } from '../sign-in/authentication-methods.ts'
 import { findOutstandingFactors } from '../sign-in/second-factors.ts'
-import type { GrantedSession } from './claims.ts'
+import type { Grant, GrantedSession } from './claims.ts'
 import type { ClientId } from './clients.ts'
 import { type GrantedToken, verifyGranted } from './granted-claims.ts'
 import { requireGrantedSession } from './issue-tokens.ts'
@@ -57,7 +58,7 @@ export async function requireContinuation(
   const session = await requireGrantedSession(parts, context, apiSessionId)
   if (!provesPossession(parts, peer, grant, session.live, clock.now()))
     throw new OAuthError('access_denied', 'the client certificate is not one of the token')
-  if (findOutstandingFactors(session.live, session.policy, grant.signerIds).totp)
+  if (owesFactor(session, grant))
     throw new OAuthError('invalid_grant', 'the session owes a second factor: sign in again')
   // Each use is a write, as any other of the identity.
   const { id: identityId, isAdmin } = session.live.identity
@@ -65,6 +66,14 @@ export async function requireContinuation(
   auth.writeLimits.requireRate({ identityId, isAdmin, isPartial: false }, { address, isOwnChange: false }, clock.now())
   auth.apiSessions.useById(apiSessionId, clock.now())
   return session
+}
+
+/** Whether the policy demands a factor now that the sign-in did not have: only another sign-in has a step for it. */
+function owesFactor({ live, policy, row }: GrantedSession, { signerIds }: Grant): boolean {
+  const primarySigner = toSignerId(row.authenticatorId)
+  const provenSigners = primarySigner === null ? signerIds : [...signerIds, primarySigner]
+  const { totp, signer } = findOutstandingFactors(live, policy, provenSigners)
+  return totp || signer !== undefined
 }
 
 /**
