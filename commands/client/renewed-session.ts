@@ -48,19 +48,25 @@ export async function openSession(name: string | undefined, profile: Profile): P
   return name !== undefined && profile.accessToken ? withRenewedSession(transport, name, profile) : transport
 }
 
+/** Renews the session at most once for each request, so that a command that runs for long outlives any number of sessions. */
 function withRenewal(transport: Transport, { current, renew }: SessionHeaders): Transport {
+  // The newest renewal, for which requests at the same time wait together.
   let renewed: Promise<Headers> | undefined
   const stream = async (request: Request): Promise<Stream> => {
     if (!current && request.headers?.['net-session'] === undefined) return transport.stream(request)
     const sendWith = (headers: Headers) => transport.stream({ ...request, headers: { ...request.headers, ...headers } })
-    if (renewed) return sendWith(await renewed)
-    const response = await sendWith((await current?.()) ?? {})
+    const known = renewed
+    const response = await sendWith((await (current?.() ?? known)) ?? {})
     if (response.status !== 401) return response
     const reply = await collectReply(response)
     if (!hasSessionEnded(transport.target, reply, current !== undefined))
       return { ...reply, body: streamText(reply.text) }
-    renewed = renew()
-    return sendWith(await renewed)
+    const renewal = renewed === known ? renew() : renewed
+    renewed = renewal
+    renewal?.catch(() => {
+      if (renewed === renewal) renewed = known
+    })
+    return sendWith((await renewal) ?? {})
   }
   return { ...transport, stream, send: async (request) => collectReply(await stream(request)) }
 }

@@ -1,10 +1,13 @@
 // `controller events watch`: one line an event, over lost connections, until Ctrl-C.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { BINARY, cleanEnvironment, controller, freePort } from '../world/binary.ts'
 import { type TestController, testController } from '../world/controller.ts'
+import { enrolledFile } from '../world/enrollments.ts'
 import { managementOf } from '../world/management.ts'
+import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 
 let world: TestController
@@ -14,7 +17,8 @@ let env: NodeJS.ProcessEnv
 const children: ChildProcess[] = []
 
 beforeEach(async () => {
-  settings = { listeners: [{ address: `127.0.0.1:${await freePort()}`, dialect: 'native' }] }
+  const listener = `127.0.0.1:${await freePort()}`
+  settings = { listeners: [{ address: listener, dialect: 'native' }], advertise: [listener] }
   world = await testController({ settings })
   address = await world.listen()
   env = cleanEnvironment()
@@ -100,6 +104,28 @@ describe('events watch', () => {
     expect(code).toBe(4)
     expect(printed.stderr).toContain('Try: controller login')
   })
+
+  it('goes on over any number of sessions that end, if an identity file can begin another', async () => {
+    const people = await People.in(world)
+    const { identityId: id, file } = await enrolledFile({ people }, { isAdmin: true })
+    const manage = await managementOf(world)
+    const endSessions = async () => {
+      const filter = encodeURIComponent(`identity = "${id}"`)
+      for (const session of await manage.get(`/api-sessions?filter=${filter}`))
+        await manage.change('DELETE', `/api-sessions/${session.id}`)
+    }
+    writeProfiles(env, { here: { ...address, token: randomUUID(), identityFile: file } })
+    const { printed, interrupt } = await watching('--subject', 'services', '--type', 'record-created', '-o', 'jsonl')
+    for (const name of ['one', 'two', 'three']) {
+      await endSessions()
+      await expect.poll(() => world.controller.events.watcherCount, { timeout: 20_000 }).toBe(0)
+      await expect.poll(() => world.controller.events.watcherCount, { timeout: 20_000 }).toBe(1)
+      await makeService(name)
+    }
+
+    await expect.poll(() => readLines(printed)).toHaveLength(3)
+    expect(await interrupt()).toBe(0)
+  }, 60_000)
 
   it('refuses formats that need the whole list, and types that do not exist', async () => {
     expect((await controller(['events', 'watch', '-o', 'yaml'], env)).code).toBe(2)

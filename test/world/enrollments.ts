@@ -74,7 +74,7 @@ export interface EnrolledFile {
 
 /** The identity file of a new identity, as `controller enroll` writes it. */
 export async function enrolledFile(
-  { people }: ReachableController,
+  { people }: Pick<ReachableController, 'people'>,
   values: Record<string, unknown> = {},
 ): Promise<EnrolledFile> {
   const { identityId, file, folder } = await enrollmentToken(people, { ott: true }, values)
