@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Flags } from '@oclif/core'
 import { UnreachableError } from '../../src/client/http-transport.ts'
-import type { GAP } from '../../src/maintenance/events/event-types.ts'
+import type { GAP } from '../../src/definitions/resources/event-types.ts'
 import type { Client } from '../client/client.ts'
 import { readServerEvents, type ServerEvent } from '../client/event-stream.ts'
 import { loadApiDescription } from '../foundation/description.ts'

@@ -103,6 +103,19 @@ describe('a watcher that returns', () => {
     await expect.poll(() => second.events.map(({ data }) => data.id)).toEqual([router.id])
   })
 
+  it('receives all that is kept, also if that is more than may wait for a watcher', async () => {
+    const { events } = network.world.controller
+    const first = await watch('?type=link-up')
+    await first.close()
+    await expect.poll(() => events.watcherCount).toBe(0)
+    const happened = { type: 'link-up', resource: 'links', related: [], details: { text: 'x'.repeat(2_000) } } as const
+    for (let n = 0; n < 900; n++) events.add({ ...happened, id: `link ${n}` })
+    const second = await watch(`?type=link-up&since=${first.cursor}`)
+
+    await expect.poll(() => second.events.length, { timeout: 10_000 }).toBe(900)
+    expect(second.events.map(({ data }) => data.id)).toEqual(Array.from({ length: 900 }, (_, n) => `link ${n}`))
+  })
+
   it('is told about a gap if it was away for long, because nothing is kept without a watcher', async () => {
     const { events } = network.world.controller
     const first = await watch('?type=router-online')

@@ -21,6 +21,9 @@ const MARK_LENGTH = 12
 
 export const AUDIT_BEGIN: AuditPlace = { n: 0, mark: '0' }
 
+/** In place of the run of a ring: of the network, only what happens from now on is watched. */
+export const NO_RUN = '00000000'
+
 export function toAuditPlace({ n, hash }: Pick<ChainedRecord, 'n' | 'hash'>): AuditPlace {
   return { n, mark: hash.slice(0, MARK_LENGTH) }
 }

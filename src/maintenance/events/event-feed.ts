@@ -5,6 +5,7 @@
 import type { Kysely } from 'kysely'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
+import type { EventSource } from '../../definitions/resources/event-types.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
@@ -14,17 +15,28 @@ import { findAuditRecord } from '../../storage/audit/audit-records.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
-import { AUDIT_BEGIN, type AuditPlace, type EventCursor, formatCursor, parseCursor, toAuditPlace } from './cursor.ts'
+import {
+  AUDIT_BEGIN,
+  type AuditPlace,
+  type EventCursor,
+  formatCursor,
+  NO_RUN,
+  parseCursor,
+  toAuditPlace,
+} from './cursor.ts'
 import { type NetworkEvent, type StreamedEvent, toAuditEvent, toNetworkEvent } from './event.ts'
-import type { EventSource } from './event-types.ts'
+import { EventMessage, type MessageForm, serverSentForm } from './event-message.ts'
 import { NetworkRing, type RingPlace } from './network-ring.ts'
-import { type EventSelection, renderHeartbeat, renderMessage, Watcher, type WatcherRight } from './watcher.ts'
+import { type EventSelection, Watcher, type WatcherRight } from './watcher.ts'
 
 const MAX_WATCHERS = 1_000
 const MAX_WATCHERS_OF_IDENTITY = 20
 
 // A record may have some 60 KB.
 const PAGE = 50
+
+// Of the events of the network that are kept, as many are sent without a look at whether the watcher reads.
+const MAX_AT_ONCE = 10
 
 // How long events of the network are kept after the last watcher has left, so that it may return.
 const LINGER_MS = 5 * 60_000
@@ -64,11 +76,16 @@ export class EventFeed implements SideEffect {
    * Begins a stream of events from a cursor on, or from now on.
    * @throws SERVER_TOO_MANY_REQUESTS if there are too many watchers, COULD_NOT_VALIDATE for a text that is not a cursor
    */
-  async watch(right: WatcherRight, selection: EventSelection, since: string | undefined): Promise<Watcher['stream']> {
+  async watch(
+    right: WatcherRight,
+    selection: EventSelection,
+    since: string | undefined,
+    form: MessageForm = serverSentForm,
+  ): Promise<Watcher['stream']> {
     const cursor = since === undefined ? undefined : parseCursor(since)
     this.#requireCapacity(right.ownerId)
     this.#ring ??= new NetworkRing()
-    const watcher = new Watcher(right, selection, AUDIT_BEGIN)
+    const watcher = new Watcher(right, selection, AUDIT_BEGIN, form)
     this.#watchers.add(watcher)
     watcher.stream.once('close', () => this.#leave(watcher))
     try {
@@ -120,7 +137,7 @@ export class EventFeed implements SideEffect {
     if (this.#watchers.size > 0) this.#watchedAt = now
     else if (this.#ring && now - this.#watchedAt > LINGER_MS) this.#ring = undefined
     if (this.#live.size === 0) return
-    const heartbeat = renderHeartbeat(this.#cursor())
+    const heartbeat = new EventMessage(this.#cursor())
     for (const watcher of this.#live) watcher.sendHeartbeat(heartbeat)
   }
 
@@ -166,15 +183,15 @@ export class EventFeed implements SideEffect {
 
   #begin(watcher: Watcher, cursor: EventCursor | undefined, isWhole: boolean): void {
     const ring = this.#requireRing()
-    const isKept = cursor === undefined || ring.hasAllSince(cursor)
-    const from = cursor && isKept ? { run: cursor.run, sequence: cursor.sequence } : ring.place
+    const isKept = cursor === undefined || cursor.run === NO_RUN || ring.hasAllSince(cursor)
+    const from = cursor && ring.hasAllSince(cursor) ? { run: cursor.run, sequence: cursor.sequence } : ring.place
     const missed: EventSource[] = [
       ...(isWhole ? [] : (['audit'] as const)),
       ...(isKept || !watcher.selectsNetwork ? [] : (['network'] as const)),
     ]
     const text = formatCursor({ ...watcher.place, ...from })
     if (missed.length > 0) watcher.sendGap(missed, text)
-    else watcher.sendHeartbeat(renderHeartbeat(text))
+    else watcher.sendHeartbeat(new EventMessage(text))
     if (this.#isClosed) watcher.end()
     this.#catchUp(watcher, from).catch((error: unknown) => {
       this.#parts.log.error({ err: error }, 'events could not be read from the audit')
@@ -182,8 +199,9 @@ export class EventFeed implements SideEffect {
     })
   }
 
-  /** Sends what the audit has recorded since, and then lets the watcher follow what happens now. */
-  async #catchUp(watcher: Watcher, from: RingPlace): Promise<void> {
+  /** Sends what happened since, as fast as the watcher reads, and then lets it follow what happens now. */
+  async #catchUp(watcher: Watcher, begin: RingPlace): Promise<void> {
+    let from = begin
     for (;;) {
       const records = await readAuditAfter(this.#parts.db, watcher.place.n, PAGE)
       for (const record of records) {
@@ -191,23 +209,45 @@ export class EventFeed implements SideEffect {
         if (watcher.hasEnded) return
         watcher.place = toAuditPlace(record)
         const event = toAuditEvent(record)
-        watcher.send(event, () => render(event, { ...watcher.place, ...from }))
+        watcher.send(event, () => toMessage(event, { ...watcher.place, ...from }))
       }
+      if (records.length < PAGE) from = await this.#sendKept(watcher, from)
       if (watcher.hasEnded) return
       // From here to the end nothing is awaited, so that nothing happens in between.
-      if (records.length < PAGE && (this.#live.size === 0 || watcher.place.n >= this.#tail.n)) break
+      const isAtEnd = records.length < PAGE && this.#requireRing().listSince(from.sequence).length <= MAX_AT_ONCE
+      if (isAtEnd && (this.#live.size === 0 || watcher.place.n >= this.#tail.n)) break
     }
     this.#join(watcher, from)
+  }
+
+  /** Sends most of the events of the network that are kept. Returns the place behind the last of them. */
+  async #sendKept(watcher: Watcher, from: RingPlace): Promise<RingPlace> {
+    const { run } = this.#requireRing()
+    let { sequence } = this.#tellOfLost(watcher, from)
+    for (const numbered of this.#requireRing().listSince(sequence).slice(0, -MAX_AT_ONCE)) {
+      await watcher.drain()
+      if (watcher.hasEnded) break
+      sequence = numbered.sequence
+      watcher.send(numbered.event, () => toMessage(numbered.event, { ...watcher.place, run, sequence }))
+    }
+    return { run, sequence }
+  }
+
+  /** Tells a watcher that events after a place are not kept any more. Returns the place behind them. */
+  #tellOfLost(watcher: Watcher, from: RingPlace): RingPlace {
+    const ring = this.#requireRing()
+    if (ring.hasAllSince(from)) return from
+    const first = { run: ring.run, sequence: ring.firstSequence - 1 }
+    if (watcher.selectsNetwork) watcher.sendGap(['network'], formatCursor({ ...watcher.place, ...first }))
+    return first
   }
 
   #join(watcher: Watcher, from: RingPlace): void {
     const ring = this.#requireRing()
     if (this.#live.size === 0) this.#tail = watcher.place
-    if (!ring.hasAllSince(from) && watcher.selectsNetwork)
-      watcher.sendGap(['network'], formatCursor({ ...watcher.place, ...from }))
-    for (const { sequence, event } of ring.listSince(from.sequence))
-      watcher.send(event, () => render(event, { ...watcher.place, run: ring.run, sequence }))
-    watcher.sendHeartbeat(renderHeartbeat(formatCursor({ ...watcher.place, ...ring.place })))
+    for (const { sequence, event } of ring.listSince(this.#tellOfLost(watcher, from).sequence))
+      watcher.send(event, () => toMessage(event, { ...watcher.place, run: ring.run, sequence }))
+    watcher.sendHeartbeat(new EventMessage(formatCursor({ ...watcher.place, ...ring.place })))
     if (watcher.hasEnded) return
     this.#live.add(watcher)
     this.#follow()
@@ -248,12 +288,12 @@ export class EventFeed implements SideEffect {
     }
   }
 
-  /** Renders an event once, for all watchers that select it. */
+  /** Makes one message of an event, for all watchers that select it. */
   #broadcast(watchers: Iterable<Watcher>, event: StreamedEvent): void {
-    let message: Buffer | undefined
+    let message: EventMessage | undefined
     for (const watcher of watchers)
       watcher.send(event, () => {
-        message ??= render(event, { ...this.#tail, ...this.#requireRing().place })
+        message ??= toMessage(event, { ...this.#tail, ...this.#requireRing().place })
         return message
       })
   }
@@ -269,6 +309,6 @@ export class EventFeed implements SideEffect {
   }
 }
 
-function render({ type, data }: StreamedEvent, cursor: EventCursor): Buffer {
-  return renderMessage(formatCursor(cursor), type, data)
+function toMessage({ type, data }: StreamedEvent, cursor: EventCursor): EventMessage {
+  return new EventMessage(formatCursor(cursor), type, data)
 }

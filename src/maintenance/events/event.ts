@@ -1,9 +1,9 @@
 // One event of the stream: what happened, to what, and its data as JSON text.
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { AuditEventType, EventType, NetworkEventType } from '../../definitions/resources/event-types.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { ChainedRecord } from '../../storage/audit/audit-chain.ts'
 import { toAuditJson } from '../../storage/audit/audit-records.ts'
-import type { AuditEventType, EventType, NetworkEventType } from './event-types.ts'
 
 export interface StreamedEvent {
   readonly type: EventType

@@ -1,5 +1,6 @@
 // The events of the network: routers, links and circuits, as they are observed anyway.
 import { edgeRouters } from '../../definitions/resources/edge-routers.ts'
+import type { NetworkEventType } from '../../definitions/resources/event-types.ts'
 import { routers } from '../../definitions/resources/routers.ts'
 import type { CircuitRequest } from '../../network/circuits/circuit-creation.ts'
 import type { CircuitError } from '../../network/circuits/circuit-failures.ts'
@@ -10,7 +11,6 @@ import type { Links } from '../../network/links/links.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from '../../network/routers/connected-routers.ts'
 import type { NetworkEvent } from './event.ts'
 import type { EventFeed } from './event-feed.ts'
-import type { NetworkEventType } from './event-types.ts'
 
 interface ObservedNetwork {
   readonly connected: ConnectedRouters

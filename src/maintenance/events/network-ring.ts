@@ -28,6 +28,11 @@ export class NetworkRing {
     return { run: this.run, sequence: this.#sequence }
   }
 
+  /** The number of the oldest event that is still here, or else of the next one. */
+  get firstSequence(): number {
+    return this.#events[0]?.sequence ?? this.#sequence + 1
+  }
+
   add(event: StreamedEvent): NumberedEvent {
     const numbered = { sequence: ++this.#sequence, event }
     this.#events.push(numbered)

@@ -1,9 +1,10 @@
 // One watcher of events: what it selects, and the stream that it reads.
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import { type EventSource, type EventType, GAP, networkEventTypes } from '../../definitions/resources/event-types.ts'
 import type { AuditPlace } from './cursor.ts'
 import type { StreamedEvent } from './event.ts'
-import { type EventSource, type EventType, GAP, networkEventTypes } from './event-types.ts'
+import { EventMessage, type MessageForm } from './event-message.ts'
 
 /** The events that a watcher selects; without a member it selects all. */
 export interface EventSelection {
@@ -21,9 +22,6 @@ export interface WatcherRight {
   noteActivity(): void
 }
 
-// How much may wait for a watcher that follows what happens now. One that does not read is cut: it returns with its cursor.
-const MAX_UNSENT_BYTES = 256 * 1024
-
 const isOfNetwork: ReadonlySet<string> = new Set(networkEventTypes)
 
 export class Watcher {
@@ -31,16 +29,18 @@ export class Watcher {
   readonly right: WatcherRight
   readonly #types: ReadonlySet<EventType> | undefined
   readonly #subject: string | undefined
+  readonly #form: MessageForm
   /** Up to where it was sent the audit when it began to follow what happens now. */
   place: AuditPlace
   #isEnding = false
 
-  constructor(right: WatcherRight, { types, subject }: EventSelection, place: AuditPlace) {
+  constructor(right: WatcherRight, { types, subject }: EventSelection, place: AuditPlace, form: MessageForm) {
     this.right = right
     this.#types = types && new Set(types)
     this.#subject = subject
+    this.#form = form
     this.place = place
-    this.stream = new Readable({ read: () => this.stream.emit('asked') })
+    this.stream = new Readable({ objectMode: form.isOfObjects, read: () => this.stream.emit('asked') })
   }
 
   /** Whether it selects any event of the network. */
@@ -52,20 +52,20 @@ export class Watcher {
     return this.#isEnding || this.stream.destroyed
   }
 
-  /** Sends an event that it selects. @param render the event with its cursor */
-  send({ type, subjects }: StreamedEvent, render: () => Buffer): void {
+  /** Sends an event that it selects. @param toMessage gives it its cursor */
+  send({ type, subjects }: StreamedEvent, toMessage: () => EventMessage): void {
     if (this.#types && !this.#types.has(type)) return
     if (this.#subject !== undefined && !subjects.includes(this.#subject)) return
-    if (this.requireRight()) this.#push(render())
+    if (this.requireRight()) this.#push(toMessage())
   }
 
   /** Tells it what it may have missed. */
   sendGap(missed: readonly EventSource[], cursor: string): void {
-    if (this.requireRight()) this.#push(renderMessage(cursor, GAP, JSON.stringify({ type: GAP, missed })))
+    if (this.requireRight()) this.#push(new EventMessage(cursor, GAP, JSON.stringify({ type: GAP, missed })))
   }
 
   /** Sends its cursor without an event, so that an idle connection stays open and a watcher that selects little has a new one. */
-  sendHeartbeat(heartbeat: Buffer): void {
+  sendHeartbeat(heartbeat: EventMessage): void {
     if (!this.requireRight()) return
     if (this.stream.readableLength === 0) this.right.noteActivity()
     this.#push(heartbeat)
@@ -96,18 +96,10 @@ export class Watcher {
     this.stream.push(null)
   }
 
-  #push(message: Buffer): void {
-    if (this.stream.readableLength > MAX_UNSENT_BYTES) this.stream.destroy()
-    else this.stream.push(message)
+  /** A watcher that does not read is cut: it returns with its cursor. */
+  #push(message: EventMessage): void {
+    const encoded = this.#form.encode(message)
+    if (this.stream.readableLength > this.#form.maxUnsent) this.stream.destroy()
+    else if (encoded !== undefined) this.stream.push(encoded)
   }
-}
-
-/** A message of an event stream (HTML, Server-sent events). The data is JSON, which has no line breaks. */
-export function renderMessage(cursor: string, type: string, data: string): Buffer {
-  return Buffer.from(`id: ${cursor}\nevent: ${type}\ndata: ${data}\n\n`)
-}
-
-/** A comment, and a cursor without an event. */
-export function renderHeartbeat(cursor: string): Buffer {
-  return Buffer.from(`:\nid: ${cursor}\n\n`)
 }
