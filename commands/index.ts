@@ -24,6 +24,7 @@ import { policyTest } from './administration/policy-test.ts'
 import { identityPosture, postureCheckTest } from './administration/posture.ts'
 import { routerMap } from './administration/router-map.ts'
 import { VersionCommand } from './administration/version.ts'
+import { webhookTest } from './administration/webhook-test.ts'
 import { apiRequest } from './api/api-request.ts'
 import { makeOperationCommands } from './api/operation-commands.ts'
 import { Completion } from './completion/completion.ts'
@@ -64,6 +65,7 @@ const HAND_WRITTEN = {
   'ca:verify': caVerify,
   'events:watch': eventsWatch,
   'external-jwt-signer:test': externalJwtSignerTest,
+  'webhook:test': webhookTest,
   'policy:advise': policyAdvise,
   'policy:graph': policyGraph,
   'policy:impact': policyImpact,

@@ -34,6 +34,7 @@ function listTimers(controller: Controller): Timer[] {
     store,
     ticketKeys,
     tokenKeys,
+    webhooks,
   } = controller
   const { apiSessions, failedSignIns, signers, signIns } = auth
   const context = contexts.create({ kind: 'system' })
@@ -83,6 +84,7 @@ function listTimers(controller: Controller): Timer[] {
       doneBy: 'each',
       run: async () => events.beat(),
     },
+    { name: 'sending events to webhooks', everyMs: SECOND_MS, doneBy: 'one', run: () => webhooks.tick(context) },
     { name: 'recording counted sign-ins', everyMs: MINUTE_MS, doneBy: 'each', run: () => signIns.flush(contexts) },
     {
       name: 'removing revocations that have ended',

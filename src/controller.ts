@@ -40,6 +40,8 @@ import { Health } from './maintenance/health.ts'
 import { DataIntegrity } from './maintenance/integrity/data-integrity.ts'
 import { Repairs } from './maintenance/integrity/repairs.ts'
 import { RunningApplies } from './maintenance/network-file/running-applies.ts'
+import type { WebhookDeliveries } from './maintenance/webhooks/webhook-deliveries.ts'
+import { createWebhooks } from './maintenance/webhooks/webhooks.ts'
 import { ControllerMembership } from './network/controllers/membership.ts'
 import { createFabric, type Fabric } from './network/fabric.ts'
 import { ModelLog } from './network/router-model/model-log.ts'
@@ -113,6 +115,7 @@ export interface Controller {
   readonly doctor: Doctor
   /** The events that administrators watch. */
   readonly events: EventFeed
+  readonly webhooks: WebhookDeliveries
   readonly applies: RunningApplies
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
@@ -293,7 +296,8 @@ async function assemble(
   const presentation = [records.cache, digests, serviceChanges, openIdConnect.accessTokens]
   const events = new EventFeed({ db: store.db, clock, log })
   feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits })
-  await store.projections.start(...rights, extensionRequests, ...network, ...presentation, events)
+  const webhooks = createWebhooks(config, { cipher: secretCipher, clock, db: store.db, events, log })
+  await store.projections.start(...rights, extensionRequests, ...network, ...presentation, events, webhooks.deliveries)
   store.recordBy(modelLog, endedSessions)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
@@ -324,6 +328,7 @@ async function assemble(
   }
   registerBehaviors(behaviors, {
     ...{ access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens },
+    webhookBehavior: webhooks.behavior,
   })
   const guards = createGuards({ access, auth, posture, entities, receipts, sessionTokens })
   const contexts = new Contexts(store, clock, guards)
@@ -369,9 +374,31 @@ async function assemble(
     backups,
     integrity,
     applies: new RunningApplies(),
-    doctor: new Doctor({ directory, config, store, authority, access, signers, backups, oidc }),
+    doctor: new Doctor({
+      directory,
+      config,
+      store,
+      authority,
+      access,
+      signers,
+      backups,
+      oidc,
+      webhooks: webhooks.deliveries,
+    }),
     events,
-    close: () => closeParts({ store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity }),
+    webhooks: webhooks.deliveries,
+    close: () =>
+      closeParts({
+        store,
+        contexts,
+        aggregatedLog,
+        auth,
+        model,
+        sessionSync,
+        backups,
+        integrity,
+        webhooks: webhooks.deliveries,
+      }),
   }
 }
 
@@ -419,17 +446,20 @@ interface ClosableParts {
   readonly sessionSync: SessionSync
   readonly backups: Backups
   readonly integrity: DataIntegrity
+  readonly webhooks: WebhookDeliveries
 }
 
 /** Ends background work, writes what only memory holds, and closes the store last. @throws the first error of a part */
 async function closeParts(parts: ClosableParts): Promise<void> {
-  const { store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity } = parts
+  const { store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity, webhooks } = parts
   const { apiSessions, failedSignIns, signers, signIns } = auth
   const resources = new OpenResources()
   resources.add(() => aggregatedLog.flush({ isFinal: true }))
   resources.add(() => store.close())
   for (const recorder of [signIns, failedSignIns]) resources.add(() => recorder.flush(contexts, { isFinal: true }))
   resources.add(() => apiSessions.flush(contexts.create({ kind: 'system' })))
+  resources.add(() => webhooks.flush(contexts.create({ kind: 'system' })))
+  resources.add(() => webhooks.close())
   resources.add(() => sessionSync.close())
   resources.add(() => model.close())
   resources.add(() => signers.outbound.close())

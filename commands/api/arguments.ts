@@ -30,7 +30,7 @@ export function listPathArguments({ path }: OperationDescription, api: ApiDescri
     const resource = findReferencedResource(parameter, api) ?? api.resources[before]
     const argument = resource?.name ?? (parameter === 'id' ? toSingular(before) : parameter)
     const above = `/${parts.slice(0, at).join('/')}`
-    return [{ parameter, argument, resource, list: hasFilterableList(above, api) ? above : `/${resource?.plural}` }]
+    return [{ parameter, argument, resource, list: hasFilterableList(above, api) ? above : (resource?.path ?? '') }]
   })
 }
 

@@ -33,7 +33,7 @@ function makeExampleWords(operation: OperationDescription, api: ApiDescription):
   if (!body) return yes
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
   const members = listBodyFlags(body.schema)
-  if (resource && path === `/${resource.plural}`) return makeExampleFlags(members, resource.example.create, api)
+  if (resource && path === resource.path) return makeExampleFlags(members, resource.example.create, api)
   if (method === 'PUT')
     return isReplaceableByGetOutput(members) ? ['--data', '@FILE'] : makeReplaceWords(operation, members, api)
   const required = members.filter(({ isRequired, defaultValue }) => isRequired && defaultValue === undefined)

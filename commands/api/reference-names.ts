@@ -66,7 +66,9 @@ function listSingleMembers(record: OutputRecord, api: ApiDescription): IdMember[
 
 /** The members of the resource with sets of ids, as the bodies of its operations describe them. */
 function listSetMembers(plural: string, { operations, resources }: ApiDescription): IdMember[] {
-  const body = operations.find(({ method, path }) => method === 'PATCH' && path === `/${plural}/:id`)?.body
+  const body = operations.find(
+    ({ method, path }) => method === 'PATCH' && path === `${resources[plural]?.path}/:id`,
+  )?.body
   return listBodyFlags(body?.schema ?? {}).flatMap(({ form, path, refersTo = '', schema }) => {
     const resource = resources[refersTo]
     return form === 'set' && !schema['x-roles'] && resource?.isNamed ? [{ path, resource }] : []

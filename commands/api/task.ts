@@ -77,7 +77,7 @@ function isBulkOperation(operation: OperationDescription, api: ApiDescription): 
   const pathArguments = listPathArguments(operation, api)
   const [argument] = pathArguments
   if (method === 'GET' || method === 'PUT' || pathArguments.length !== 1 || !argument?.resource) return false
-  return splitPath(path)[1]?.startsWith(':') === true && argument.list === `/${argument.resource.plural}`
+  return splitPath(path)[1]?.startsWith(':') === true && argument.list === argument.resource.path
 }
 
 /** Whether an operation issues a new enrollment token for a record that exists. */

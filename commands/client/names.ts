@@ -17,7 +17,7 @@ export async function resolveId(
   client: Client,
   resource: ResourceDescription,
   text: string,
-  list = `/${resource.plural}`,
+  list = resource.path,
 ): Promise<string> {
   const { name, isNamed } = resource
   const [, prefix, rest = text] = PREFIXED.exec(text) ?? []

@@ -124,7 +124,7 @@ async function fetchRecordNames(noun: string, { version }: Config): Promise<Cand
   const client = await connect({}, { version, isPublic: false, base: undefined, notice: () => {} })
   const timer = setTimeout(() => void client.close(), TIMEOUT_MS)
   try {
-    const { data } = await client.call('GET', `/${resource.plural}?limit=${MAX_NAMES}&sort=name`)
+    const { data } = await client.call('GET', `${resource.path}?limit=${MAX_NAMES}&sort=name`)
     return (data as { name: string }[]).map(({ name }) => ({ word: name, text: '' }))
   } finally {
     clearTimeout(timer)

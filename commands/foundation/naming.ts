@@ -20,6 +20,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   watchEvents: 'events:watch',
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
+  testWebhook: 'webhook:test',
   judgePolicyImpact: 'policy:impact',
   exportNetwork: 'export',
   planNetwork: 'plan',

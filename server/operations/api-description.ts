@@ -1,5 +1,6 @@
 // Describes the management API as data, read off the registries; the build writes it down for the command line.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import type { AnyOperation } from '../api/operation.ts'
@@ -39,6 +40,7 @@ function describeResource(resource: AnyResource): ResourceDescription {
   return {
     name,
     plural,
+    path: toCollectionPath(resource),
     ...(alternateName ? { otherName: alternateName } : {}),
     summary,
     isNamed: 'name' in fields,

@@ -54,6 +54,7 @@ import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
 import { summaryOperations } from './management-api/summary.ts'
+import { webhookOperations } from './management-api/webhooks.ts'
 import { healthOperations } from './monitoring/health-operations.ts'
 import { openIdOperations } from './openid-connect/operations.ts'
 import { makeResourceOperations, type OperationOverrides } from './resource-operations.ts'
@@ -127,6 +128,7 @@ export const operations: readonly AnyOperation[] = [
   ...doctorOperations,
   ...enrollmentOperations,
   ...eventOperations,
+  ...webhookOperations,
   ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, overrides[resource.plural])),
 ]

@@ -2,7 +2,7 @@
 
 import { listReferenceFields } from '../../src/definitions/model/columns.ts'
 import { buildInputSchema, readInput } from '../../src/definitions/model/input.ts'
-import { toLinkedPlural } from '../../src/definitions/model/links.ts'
+import { toCollectionPath, toLinkedPlural } from '../../src/definitions/model/links.ts'
 import type {
   AlternateName,
   AnyResource,
@@ -92,7 +92,8 @@ const operationMakers: Readonly<Record<ResourceOperation, (parts: OperationParts
 function describeResourceOperation({ resource, verb, overrides, name }: OperationParts, right: string) {
   const { apis = ['management'], grantedTo = 'administrator', forbidden = [] } = overrides
   const permission = `${resource.name}.${right}`
-  return { apis, topic: name.plural, access: { permission, grantedTo, isForbidden: forbidden.includes(verb) } }
+  const access = { permission, grantedTo, isForbidden: forbidden.includes(verb) }
+  return { apis, topic: name.plural, ...(resource.isOwn ? { isOwn: true } : {}), access }
 }
 
 function makeListOperation(parts: OperationParts): AnyOperation {
@@ -101,7 +102,7 @@ function makeListOperation(parts: OperationParts): AnyOperation {
     ...describeResourceOperation(parts, 'read'),
     id: `list${toPascalCase(name.plural)}`,
     method: 'GET',
-    path: `/${name.plural}`,
+    path: toCollectionPath(resource, name.plural),
     summary: `Lists ${toPluralNoun(resource)}.`,
     query: { ...describeListQuery(resource), ...overrides.query },
     returns: { kind: 'list', resource: resource.plural },
@@ -116,7 +117,7 @@ function makeCreateOperation(parts: OperationParts): AnyOperation {
     ...describeResourceOperation(parts, 'create'),
     id: `create${toPascalCase(name.name)}`,
     method: 'POST',
-    path: `/${name.plural}`,
+    path: toCollectionPath(resource, name.plural),
     summary: `Creates ${chooseArticle(resource)} ${toResourceNoun(resource)}.`,
     body: readResourceBody(resource, 'create'),
     canDryRun: true,
@@ -124,7 +125,8 @@ function makeCreateOperation(parts: OperationParts): AnyOperation {
     errorStatuses: [...listUnknownStatuses(resource), ...(overrides.errorStatuses?.create ?? [])],
     async run({ controller, context, body }) {
       const entity = await controller.entities.create(context, resource, body(undefined) as never)
-      return createdResponse(toLinkedPlural(resource), (entity as { id: string }).id)
+      const path = toCollectionPath(resource, toLinkedPlural(resource))
+      return createdResponse(path.slice(1), (entity as { id: string }).id)
     },
   })
 }
@@ -135,7 +137,7 @@ function makeDetailOperation(parts: OperationParts): AnyOperation {
     ...describeResourceOperation(parts, 'read'),
     id: `detail${toPascalCase(name.name)}`,
     method: 'GET',
-    path: `/${name.plural}/:id`,
+    path: `${toCollectionPath(resource, name.plural)}/:id`,
     summary: `Shows one ${toResourceNoun(resource)}.`,
     ...(overrides.query ? { query: overrides.query } : {}),
     returns: { kind: 'record', resource: resource.plural },
@@ -163,7 +165,7 @@ function makeUpdateOperation(parts: OperationParts, verb: 'replace' | 'patch'): 
     ...describeResourceOperation(parts, 'update'),
     id: idPrefix + toPascalCase(name.name),
     method,
-    path: `/${name.plural}/:id`,
+    path: `${toCollectionPath(resource, name.plural)}/:id`,
     summary: summarize(toResourceNoun(resource)),
     body: readResourceBody(resource, verb),
     canDryRun: true,
@@ -182,7 +184,7 @@ function makeDeleteOperation(parts: OperationParts): AnyOperation {
     ...describeResourceOperation(parts, 'delete'),
     id: `delete${toPascalCase(name.name)}`,
     method: 'DELETE',
-    path: `/${name.plural}/:id`,
+    path: `${toCollectionPath(resource, name.plural)}/:id`,
     summary: `Deletes one ${toResourceNoun(resource)}.`,
     canDryRun: true,
     returns: { kind: 'empty' },

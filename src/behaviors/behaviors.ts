@@ -32,8 +32,10 @@ import { serviceConfigs } from '../definitions/resources/service-configs.ts'
 import { services } from '../definitions/resources/services.ts'
 import { sessions } from '../definitions/resources/sessions.ts'
 import { terminators } from '../definitions/resources/terminators.ts'
+import { webhooks } from '../definitions/resources/webhooks.ts'
 import { ConfigSchemas } from '../definitions/schema/config-schemas.ts'
 import type { CertificateBehavior } from '../maintenance/certificates/certificate-behavior.ts'
+import type { WebhookBehavior } from '../maintenance/webhooks/webhook-behavior.ts'
 import { ControllerBehavior } from '../network/controllers/controller-behavior.ts'
 import type { ControllerMembership } from '../network/controllers/membership.ts'
 import { ControllerSettingBehavior } from '../network/controllers/setting-behavior.ts'
@@ -67,11 +69,12 @@ export interface BehaviorParts {
     readonly oidc: OidcAnnouncement
   }
   readonly sessionTokens: SessionTokens
+  readonly webhookBehavior: WebhookBehavior
 }
 
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): void {
-  const { access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens } = parts
+  const { access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens, webhookBehavior } = parts
   const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
   const { load, network, oidc, provisioner, usable: usableRouters } = routers
   const { scopes } = access
@@ -98,5 +101,6 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))
   behaviors.register(sessions, new SessionBehavior({ access, apiSessions, sessionTokens, usableRouters }))
   behaviors.register(terminators, new TerminatorBehavior(network))
+  behaviors.register(webhooks, webhookBehavior)
   behaviors.assertComplete(resources)
 }

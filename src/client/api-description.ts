@@ -41,6 +41,8 @@ export interface OperationDescription {
 export interface ResourceDescription {
   readonly name: string
   readonly plural: string
+  /** The path of its records, below the management API. */
+  readonly path: string
   /** A second pair of names with paths to the same records. */
   readonly otherName?: { readonly name: string; readonly plural: string }
   readonly summary: string

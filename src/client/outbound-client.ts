@@ -1,9 +1,10 @@
-// The only requests that the controller sends by itself, all for JSON: to endpoints that an administrator configured, and to the token
-// endpoints that these name.
+// The only requests that the controller sends by itself: to endpoints that an administrator configured, and to the token endpoints that
+// these name.
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, type RequestOptions } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { rootCertificates } from 'node:tls'
+import { isPrivateAddress, lookUpPublic } from './private-addresses.ts'
 
 /** The endpoint did not return a usable response; the message names the reason, and is for administrators. */
 export class OutboundError extends Error {
@@ -11,10 +12,14 @@ export class OutboundError extends Error {
 }
 
 export interface OutboundSettings {
+  /** The settings, as objections name them. */
+  readonly settingPrefix: 'signers' | 'webhooks'
   /** Whether `http:` is allowed besides `https:`. */
   readonly allowHttp: boolean
   /** Certificates of further authorities, as PEM, besides those of Node.js. */
   readonly authorities?: string | undefined
+  /** Whether addresses are requested that are not public. */
+  readonly allowPrivate: boolean
   /** How long a request may take, from its beginning to the last byte of its response, redirects included. */
   readonly timeoutMs: number
 }
@@ -26,6 +31,15 @@ export interface OutboundResponse {
   readonly freshForMs: number | undefined
 }
 
+/** What a request sends. */
+interface Sent {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly lookup?: LookupFunction | undefined
+}
+
+const ACCEPT_JSON = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' } as const
+
 /** A key set of a hundred keys with their certificates has half of this size. */
 const MAX_RESPONSE_BYTES = 512 * 1024
 const MAX_REDIRECTS = 3
@@ -35,21 +49,26 @@ export class OutboundClient {
   readonly #settings: OutboundSettings
   readonly #tls: RequestOptions
   readonly #closing = new AbortController()
+  readonly #lookup: LookupFunction | undefined
 
   constructor(settings: OutboundSettings) {
-    const { authorities } = settings
+    const { authorities, allowPrivate } = settings
     this.#settings = settings
+    const refuse = (name: string) => new OutboundError(`${name} has ${this.#describePrivate()}`)
+    this.#lookup = allowPrivate ? undefined : lookUpPublic(refuse)
     this.#tls = authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }
   }
 
   /** Returns why the URL is not one that is requested; undefined if it is. */
   findObjection(url: string): string | undefined {
     if (!URL.canParse(url)) return 'is not a URL'
-    const { protocol, username, password } = new URL(url)
-    if (protocol === 'http:' && !this.#settings.allowHttp) {
-      return 'must begin with https:, because the setting signers.allowHttp is off'
+    const { protocol, username, password, hostname } = new URL(url)
+    const { settingPrefix, allowHttp, allowPrivate } = this.#settings
+    if (protocol === 'http:' && !allowHttp) {
+      return `must begin with https:, because the setting ${settingPrefix}.allowHttp is off`
     }
     if (protocol !== 'https:' && protocol !== 'http:') return 'must begin with https:'
+    if (!allowPrivate && isPrivateAddress(hostname)) return `is ${this.#describePrivate()}`
     return username === '' && password === '' ? undefined : 'must not contain a username or a password'
   }
 
@@ -67,11 +86,32 @@ export class OutboundClient {
       const objection = this.findObjection(url)
       if (objection) throw new OutboundError(`the URL ${objection}`)
       const body = new URLSearchParams(form).toString()
-      return parseJsonResponse(await this.#request(new URL(url), signal, undefined, body), signal)
+      const headers = { ...ACCEPT_JSON, 'content-type': 'application/x-www-form-urlencoded' }
+      return parseJsonResponse(await this.#request(new URL(url), signal, { headers, body }), signal)
     })
   }
 
-  async #send(request: (signal: AbortSignal) => Promise<OutboundResponse>): Promise<OutboundResponse> {
+  /**
+   * Posts a JSON text. Each status of success counts, whatever the body of the response; redirects are not followed.
+   * @throws OutboundError
+   */
+  postJson(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<void> {
+    return this.#send(async (signal) => {
+      const objection = this.findObjection(url)
+      if (objection) throw new OutboundError(`the URL ${objection}`)
+      const sent = { headers: { ...headers, 'content-type': 'application/json' }, body }
+      const response = await this.#request(new URL(url), signal, sent)
+      const { statusCode: status = 0 } = response
+      discardBody(response)
+      if (status < 200 || status > 299) throw new OutboundError(`status ${status}`)
+    })
+  }
+
+  #describePrivate(): string {
+    return `a private address, and the setting ${this.#settings.settingPrefix}.allowPrivate is off`
+  }
+
+  async #send<T>(request: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { timeoutMs } = this.#settings
     const timeout = AbortSignal.timeout(timeoutMs)
     try {
@@ -95,7 +135,7 @@ export class OutboundClient {
     for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
       const objection = this.findObjection(url.href)
       if (objection) throw new OutboundError(`the URL ${objection}`)
-      const response = await this.#request(url, signal, lookup)
+      const response = await this.#request(url, signal, { headers: { ...ACCEPT_JSON }, lookup })
       lookup ??= findAlways(response.socket.remoteAddress)
       const { statusCode: status = 0, headers } = response
       if (!REDIRECTS.has(status)) return await parseJsonResponse(response, signal)
@@ -110,24 +150,23 @@ export class OutboundClient {
     throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
   }
 
-  #request(url: URL, signal: AbortSignal, lookup: LookupFunction | undefined, form?: string): Promise<IncomingMessage> {
-    const headers = {
-      accept: 'application/jwk-set+json, application/json',
-      'accept-encoding': 'identity',
-      ...(form === undefined
-        ? {}
-        : { 'content-type': 'application/x-www-form-urlencoded', 'content-length': Buffer.byteLength(form) }),
-    }
-    const method = form === undefined ? 'GET' : 'POST'
+  #request(url: URL, signal: AbortSignal, { headers, body, lookup: given }: Sent): Promise<IncomingMessage> {
+    const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+    const method = body === undefined ? 'GET' : 'POST'
+    const lookup = given ?? this.#lookup
     // A connection of its own: requests are rare, and no connection stays open for them.
-    const options = { agent: false, method, headers, signal, ...(lookup ? { lookup } : {}) } as const
+    const options = {
+      ...{ agent: false, method, signal },
+      headers: { ...headers, ...length },
+      ...(lookup ? { lookup } : {}),
+    } as const
     return new Promise((resolve, reject) => {
       const outgoing =
         url.protocol === 'https:'
           ? httpsRequest(url, { ...this.#tls, ...options }, resolve)
           : httpRequest(url, options, resolve)
       outgoing.on('error', reject)
-      outgoing.end(form)
+      outgoing.end(body)
     })
   }
 }
@@ -152,6 +191,16 @@ async function parseJsonResponse(response: IncomingMessage, signal: AbortSignal)
   } catch (error) {
     throw new OutboundError(`the response (${type}) is not JSON`, { cause: error })
   }
+}
+
+/** Receives the rest of a response for nothing, because its sender may not expect a reset; one that is too large is cut. */
+function discardBody(response: IncomingMessage): void {
+  let size = 0
+  response.on('error', () => {})
+  response.on('data', (chunk: Buffer) => {
+    size += chunk.length
+    if (size > MAX_RESPONSE_BYTES) response.destroy()
+  })
 }
 
 /** Reads a response until it is too large. */

@@ -241,6 +241,25 @@ const settings = {
     'How long the endpoint of an external JWT signer may take to respond.',
     '10ms',
   ),
+  'webhooks.allowHttp': {
+    explain:
+      'Whether webhooks may be sent over http. Everyone in the network between can then read the events; their signatures still show a change.',
+    default: false,
+    read: readSwitch,
+  },
+  'webhooks.allowPrivate': {
+    explain:
+      'Whether webhooks may be sent to addresses that are not public: of this machine, and of private networks. The right to make a webhook is then one to send requests to what only this machine can reach.',
+    default: false,
+    read: readSwitch,
+  },
+  'webhooks.caFile': {
+    explain:
+      'A file with the certificates (PEM) of private authorities that the receivers of webhooks have their certificates from; trusted besides the public ones.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'webhooks.timeout': durationSetting('10s', 'How long the receiver of a webhook may take to respond.', '10ms'),
   'cors.origins': {
     explain:
       'The origins, as https://console.example.com, whose scripts may call the APIs from a browser (CORS). They can do whatever the person at the browser can do.',

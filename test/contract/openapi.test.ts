@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations } from '../../server/operations/operations.ts'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
@@ -101,7 +102,7 @@ describe('what is sent', () => {
     for (const resource of all) {
       if (!resource.verbs.includes('create')) continue
       const body = await exampleBody(world, resource, `described ${resource.name}`)
-      await world.send({ method: 'POST', path: `${MANAGEMENT}/${resource.plural}`, token, body })
+      await world.send({ method: 'POST', path: `${MANAGEMENT}${toCollectionPath(resource)}`, token, body })
     }
   })
   afterAll(() => world.close())

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createInProcessTransport } from '../../server/in-process.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Request, Transport } from '../../src/client/transport.ts'
-import { toLinkedPlural } from '../../src/definitions/model/links.ts'
+import { toCollectionPath, toLinkedPlural } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { MANAGEMENT, toTestResponse } from '../world/controller.ts'
@@ -38,7 +38,7 @@ async function send(way: string, request: Request) {
 
 async function make(way: string, resource: AnyResource, name: string) {
   const body = await exampleBody(world, resource, name)
-  const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
+  const response = await send(way, { method: 'POST', path: toCollectionPath(resource), body })
   expect(response.body.error).toBeUndefined()
   return { id: response.body.data.id as string, body, response }
 }
@@ -50,13 +50,16 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     const { response, id } = await make(way, resource, uniqueName(resource, way, 'created'))
 
     expect(response.status).toBe(201)
-    expect(response.body.data).toEqual({ _links: { self: { href: `./${toLinkedPlural(resource)}/${id}` } }, id })
+    expect(response.body.data).toEqual({
+      _links: { self: { href: `.${toCollectionPath(resource, toLinkedPlural(resource))}/${id}` } },
+      id,
+    })
   })
 
   it('show what they were created with', async () => {
     const { id, body } = await make(way, resource, uniqueName(resource, way, 'shown'))
 
-    const { body: shown } = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+    const { body: shown } = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}` })
 
     expect(shown.data.id).toBe(id)
     expect(shown.data.tags).toEqual({})
@@ -68,16 +71,16 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   if (resource.verbs.includes('patch')) {
     it('keep on a patch what it does not name', async () => {
       const { id } = await make(way, resource, uniqueName(resource, way, 'patched'))
-      const before = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      const before = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}` })
       world.clock.advance(1000)
 
       const response = await send(way, {
         method: 'PATCH',
-        path: `/${resource.plural}/${id}`,
+        path: `${toCollectionPath(resource)}/${id}`,
         body: { tags: { site: 'north' } },
       })
 
-      const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      const after = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}` })
       expect(response.status).toBe(200)
       expect(response.body.data).toEqual({})
       expect(after.body.data).toEqual({
@@ -91,18 +94,22 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   if (resource.verbs.includes('replace')) {
     it('lose on a replace what it does not name', async () => {
       const { id, body } = await make(way, resource, uniqueName(resource, way, 'replaced'))
-      await send(way, { method: 'PATCH', path: `/${resource.plural}/${id}`, body: { tags: { site: 'north' } } })
+      await send(way, {
+        method: 'PATCH',
+        path: `${toCollectionPath(resource)}/${id}`,
+        body: { tags: { site: 'north' } },
+      })
 
-      const response = await send(way, { method: 'PUT', path: `/${resource.plural}/${id}`, body })
+      const response = await send(way, { method: 'PUT', path: `${toCollectionPath(resource)}/${id}`, body })
 
-      const after = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      const after = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}` })
       expect(response.body.error).toBeUndefined()
       expect(after.body.data.tags).toEqual({})
     })
 
     it('take back a record as it was read', async () => {
       const { id, body: sent } = await make(way, resource, uniqueName(resource, way, 'sent back'))
-      const { body: read } = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+      const { body: read } = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}` })
       const inputs = Object.fromEntries(
         Object.entries(resource.fields).flatMap(([name, { options }]) =>
           options.input ? [[options.input, read.data[options.access === 'internal' ? options.input : name]]] : [],
@@ -114,7 +121,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
 
       const response = await send(way, {
         method: 'PUT',
-        path: `/${resource.plural}/${id}`,
+        path: `${toCollectionPath(resource)}/${id}`,
         body: { ...read.data, ...inputs, ...secrets },
       })
 
@@ -126,7 +133,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
     const { id } = await make(way, resource, uniqueName(resource, way, 'listed'))
     const filter = encodeURIComponent(`id = "${id}"`)
 
-    const { body: list } = await send(way, { method: 'GET', path: `/${resource.plural}?filter=${filter}` })
+    const { body: list } = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}?filter=${filter}` })
 
     expect(list.data.map((record: { id: string }) => record.id)).toEqual([id])
     expect(list.meta.pagination).toEqual({ limit: 10, offset: 0, totalCount: 1 })
@@ -136,9 +143,9 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   it('are gone once deleted', async () => {
     const { id } = await make(way, resource, uniqueName(resource, way, 'deleted'))
 
-    const first = await send(way, { method: 'DELETE', path: `/${resource.plural}/${id}` })
-    const second = await send(way, { method: 'DELETE', path: `/${resource.plural}/${id}` })
-    const read = await send(way, { method: 'GET', path: `/${resource.plural}/${id}` })
+    const first = await send(way, { method: 'DELETE', path: `${toCollectionPath(resource)}/${id}` })
+    const second = await send(way, { method: 'DELETE', path: `${toCollectionPath(resource)}/${id}` })
+    const read = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}` })
 
     expect(first.status).toBe(200)
     expect(second.status).toBe(404)
@@ -148,7 +155,11 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   it('refuse a member that is not theirs, and name it', async () => {
     const body = await exampleBody(world, resource, uniqueName(resource, way, 'extra'))
 
-    const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body: { ...body, colour: 'red' } })
+    const response = await send(way, {
+      method: 'POST',
+      path: toCollectionPath(resource),
+      body: { ...body, colour: 'red' },
+    })
 
     expect(response.status).toBe(400)
     expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'colour', value: 'red' } })
@@ -160,7 +171,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
 
     const response = await world.send({
       method: 'POST',
-      path: `${MANAGEMENT}/${resource.plural}`,
+      path: `${MANAGEMENT}${toCollectionPath(resource)}`,
       headers: { 'zt-session': token },
       body: { ...body, colour: 'red' },
     })
@@ -177,7 +188,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
   ])('refuse a body that is %s', async (_what, body, code) => {
     const headers = { 'content-type': 'application/json' }
 
-    const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body, headers })
+    const response = await send(way, { method: 'POST', path: toCollectionPath(resource), body, headers })
 
     expect(response.status).toBe(400)
     expect(response.body.error.code).toBe(code)
@@ -196,7 +207,7 @@ describe.each(cases(changeable))('%s %s', (_plural, way, resource) => {
         uniqueName(resource, way, `without ${member}`),
       )
 
-      const response = await send(way, { method: 'POST', path: `/${resource.plural}`, body })
+      const response = await send(way, { method: 'POST', path: toCollectionPath(resource), body })
 
       expect(response.status).toBe(400)
       expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: member } })
@@ -210,7 +221,7 @@ describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
     async (filter) => {
       const response = await send(way, {
         method: 'GET',
-        path: `/${resource.plural}?filter=${encodeURIComponent(filter)}`,
+        path: `${toCollectionPath(resource)}?filter=${encodeURIComponent(filter)}`,
       })
 
       expect(response.status).toBe(400)
@@ -220,14 +231,14 @@ describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
   )
 
   it('refuses a limit that is not a number', async () => {
-    const response = await send(way, { method: 'GET', path: `/${resource.plural}?limit=abc` })
+    const response = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}?limit=abc` })
 
     expect(response.status).toBe(400)
     expect(response.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field: 'limit', value: 'abc' } })
   })
 
   it('gives all of its records by a limit of −1', async () => {
-    const response = await send(way, { method: 'GET', path: `/${resource.plural}?limit=-1` })
+    const response = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}?limit=-1` })
 
     expect(response.status).toBe(200)
     expect(response.body.meta.pagination.limit).toBe(-1)
@@ -239,7 +250,7 @@ describe.each(cases(listed))('the list of %s %s', (_plural, way, resource) => {
     async (name) => {
       const response = await send(way, {
         method: 'GET',
-        path: `/${resource.plural}?filter=${encodeURIComponent(`${name} = "x"`)}`,
+        path: `${toCollectionPath(resource)}?filter=${encodeURIComponent(`${name} = "x"`)}`,
       })
 
       expect(response.status).toBe(400)
@@ -253,7 +264,10 @@ describe.each(cases(listed.filter(({ relations }) => Object.keys(relations).leng
     const relations = Object.keys(resource.relations)
 
     it.each(relations)('%s is not found below a record that does not exist', async (relation) => {
-      const response = await send(way, { method: 'GET', path: `/${resource.plural}/no-such-record/${relation}` })
+      const response = await send(way, {
+        method: 'GET',
+        path: `${toCollectionPath(resource)}/no-such-record/${relation}`,
+      })
 
       expect(response.status).toBe(404)
     })
@@ -261,7 +275,7 @@ describe.each(cases(listed.filter(({ relations }) => Object.keys(relations).leng
     it.each(resource.verbs.includes('create') ? relations : [])('%s is a list', async (relation) => {
       const { id } = await make(way, resource, uniqueName(resource, way, `with ${relation}`))
 
-      const response = await send(way, { method: 'GET', path: `/${resource.plural}/${id}/${relation}` })
+      const response = await send(way, { method: 'GET', path: `${toCollectionPath(resource)}/${id}/${relation}` })
 
       expect(response.status).toBe(200)
       expect(Array.isArray(response.body.data)).toBe(true)

@@ -1,5 +1,6 @@
 // Replacing and patching every field of every resource: what they set, what they reset, what they leave.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { type AnyField, toMemberName } from '../../src/definitions/schema/fields.ts'
@@ -53,6 +54,7 @@ function sampleOf(name: string, { kind, options }: AnyField, unlike: unknown = o
       return unlike !== true
     case 'set':
       if (kind.target) return kind.roles ? ['#b', '#a'] : undefined
+      if (kind.schema.items?.enum) return (kind.schema.items.enum as string[]).slice(0, Array.isArray(unlike) ? 1 : 2)
       if (name.endsWith('Uris')) return ['https://b', 'https://a']
       return Array.isArray(unlike) && unlike.includes('a') ? ['c'] : ['b', 'a']
     case 'json':
@@ -77,6 +79,7 @@ async function fullBody(resource: AnyResource): Promise<Body> {
 const requiredByRules: Readonly<Record<string, readonly string[]>> = {
   authenticators: ['username', 'password'],
   'external-jwt-signers': ['jwksEndpoint'],
+  webhooks: ['secret'],
 }
 
 /** The members of a body without which it would be refused. */
@@ -109,7 +112,7 @@ function withNulls(resource: AnyResource, purpose: Purpose, body: Body): Body {
 
 /** The fields of a record that callers set, as it is shown. */
 async function shownFields(resource: AnyResource, id: string): Promise<Body> {
-  const record = await manage.get(`/${resource.plural}/${id}`)
+  const record = await manage.get(`${toCollectionPath(resource)}/${id}`)
   const names = Object.entries(resource.fields)
     .filter(([, field]) => ['write', 'create'].includes(accessOf(field)) && !field.options.secret)
     .map(([name]) => name)
@@ -122,12 +125,13 @@ const lasting = (resource: AnyResource, shown: Body): Body =>
   Object.fromEntries(fieldsWith(resource, 'create').map(([name]) => [name, shown[name]]))
 
 describe.each(replaceable.map((resource) => [resource.plural, resource] as const))('%s', (plural, resource) => {
-  const make = (body: Body) => manage.make(plural, body)
+  const collection = toCollectionPath(resource)
+  const make = (body: Body) => manage.make(collection.slice(1), body)
 
   it('show every member as it was sent', async () => {
     const body = await fullBody(resource)
 
-    const record = await manage.get(`/${plural}/${await make(body)}`)
+    const record = await manage.get(`${collection}/${await make(body)}`)
 
     for (const [name, field] of fieldsWith(resource, 'write')) {
       const sentValue = body[toMemberName(name, field)]
@@ -148,7 +152,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
 
     await manage.change(
       'PUT',
-      `/${plural}/${full}`,
+      `${collection}/${full}`,
       how === 'null' ? withNulls(resource, 'replace', required) : required,
     )
 
@@ -178,7 +182,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     )
     const nulls = Object.entries(withNulls(resource, 'patch', {})).filter(([name]) => !isNeeded(name))
 
-    await manage.change('PATCH', `/${plural}/${id}`, Object.fromEntries(nulls))
+    await manage.change('PATCH', `${collection}/${id}`, Object.fromEntries(nulls))
 
     const expected = Object.fromEntries(cleared.map(([name]) => [name, defaults[name]]))
     expect(await shownFields(resource, id)).toEqual({ ...before, ...expected })
@@ -191,10 +195,10 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     async (member) => {
       const id = await make(await fullBody(resource))
       const before = await shownFields(resource, id)
-      const path = `${MANAGEMENT}/${plural}/${id}`
+      const path = `${MANAGEMENT}${collection}/${id}`
       const headers = { 'zt-session': await world.admin() }
 
-      const refused = await manage.refusal('PATCH', `/${plural}/${id}`, { [member]: null })
+      const refused = await manage.refusal('PATCH', `${collection}/${id}`, { [member]: null })
       const ignored = await world.send({ method: 'PATCH', path, headers, body: { [member]: null } })
 
       expect(refused).toMatchObject({ status: 400, code: expect.stringMatching(/^COULD_NOT_/), field: member })
@@ -214,13 +218,13 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
       const blank = { [name]: '' }
       const headers = { 'zt-session': await world.admin() }
       const send = async (method: 'POST' | 'PUT' | 'PATCH', path: string, sent: Body) => {
-        const response = await world.send({ method, path: `${MANAGEMENT}/${plural}${path}`, headers, body: sent })
+        const response = await world.send({ method, path: `${MANAGEMENT}${collection}${path}`, headers, body: sent })
         expect(response.status).toBe(method === 'POST' ? 201 : 200)
         return response.body.data
       }
-      const readValue = async (id: string) => (await manage.get(`/${plural}/${id}`))[name]
+      const readValue = async (id: string) => (await manage.get(`${collection}/${id}`))[name]
 
-      const refused = await manage.refusal('POST', `/${plural}`, { ...body, ...blank })
+      const refused = await manage.refusal('POST', collection, { ...body, ...blank })
       const creation = await send('POST', '', { ...body, ...(await fullBody(resource)), ...blank })
       const [replacedId, patchedId] = [await make(body), await make({ ...body, ...(await fullBody(resource)) })]
       await send('PUT', `/${replacedId}`, { ...body, ...blank })
@@ -236,7 +240,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const upper = Object.fromEntries(Object.entries(body).map(([name, value]) => [name.toUpperCase(), value]))
     const headers = { 'zt-session': await world.admin() }
 
-    const creation = await world.send({ method: 'POST', path: `${MANAGEMENT}/${plural}`, headers, body: upper })
+    const creation = await world.send({ method: 'POST', path: MANAGEMENT + collection, headers, body: upper })
 
     expect(creation.status).toBe(201)
     const view = await shownFields(resource, creation.body.data.id)
@@ -257,7 +261,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
     const before = await shownFields(resource, id)
     const sample = sampleOf(name, field, before[name])
 
-    await manage.change('PATCH', `/${plural}/${id}`, { [toMemberName(name, field)]: sample })
+    await manage.change('PATCH', `${collection}/${id}`, { [toMemberName(name, field)]: sample })
 
     const after = await shownFields(resource, id)
     expect({ ...after, [name]: null }).toEqual({ ...before, [name]: null })
@@ -266,7 +270,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
 
   it.each(['PATCH', 'PUT'] as const)('take back a whole record as they show it, by %s', async (method) => {
     const id = await make(await fullBody(resource))
-    const before = await manage.get(`/${plural}/${id}`)
+    const before = await manage.get(`${collection}/${id}`)
     // A record never shows its secrets.
     const secrets = Object.fromEntries(
       Object.entries(await fullBody(resource)).filter(
@@ -274,20 +278,20 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
       ),
     )
 
-    await manage.change(method, `/${plural}/${id}`, { ...before, ...(method === 'PUT' ? secrets : {}) })
+    await manage.change(method, `${collection}/${id}`, { ...before, ...(method === 'PUT' ? secrets : {}) })
 
-    const after = await manage.get(`/${plural}/${id}`)
+    const after = await manage.get(`${collection}/${id}`)
     expect({ ...after, updatedAt: before.updatedAt }).toEqual(before)
   })
 
   it('take back what they show of themselves, and let none of it be forged', async () => {
     const id = await make(await fullBody(resource))
-    const before = await manage.get(`/${plural}/${id}`)
+    const before = await manage.get(`${collection}/${id}`)
     const forged = Object.fromEntries(
       [...fieldsWith(resource, 'read'), ...fieldsWith(resource, 'internal')].map(([name]) => [name, before[name]]),
     )
 
-    await manage.change('PATCH', `/${plural}/${id}`, {
+    await manage.change('PATCH', `${collection}/${id}`, {
       ...Object.fromEntries(Object.entries(forged).filter(([, value]) => value !== undefined)),
       id: 'forged',
       createdAt: '2001-01-01T00:00:00.000Z',
@@ -295,7 +299,7 @@ describe.each(replaceable.map((resource) => [resource.plural, resource] as const
       _links: {},
     })
 
-    expect(await manage.get(`/${plural}/${id}`)).toEqual(before)
+    expect(await manage.get(`${collection}/${id}`)).toEqual(before)
   })
 })
 

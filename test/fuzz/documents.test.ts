@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { renderOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations } from '../../server/operations/operations.ts'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
@@ -62,7 +63,7 @@ describe.skipIf(!isPossible)('a fuzzer with the document of', () => {
       const ids: string[] = []
       for (let n = 0; resource.verbs.includes('create') && n < RECORDS; n++) {
         const body = await exampleBody(world, resource, `${resource.name} ${++sequence} to be fuzzed`)
-        const { status, body: response } = await manage.call('POST', `/${resource.plural}`, body)
+        const { status, body: response } = await manage.call('POST', toCollectionPath(resource), body)
         if (status === 201) ids.push(response.data.id)
       }
       failures[resource.plural] = ids

@@ -403,7 +403,12 @@ describe('an endpoint is trusted', () => {
       const address = lookups++ === 0 ? '127.0.0.1' : '127.0.0.2'
       callback(null, [{ address, family: 4 }])
     }) as never)
-    const outbound = new OutboundClient({ allowHttp: true, timeoutMs: 60_000 })
+    const outbound = new OutboundClient({
+      settingPrefix: 'signers',
+      allowHttp: true,
+      allowPrivate: true,
+      timeoutMs: 60_000,
+    })
 
     const { value } = await outbound.fetchJson(`http://rebound.test:${otherPort}/`)
 

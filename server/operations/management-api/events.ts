@@ -1,7 +1,7 @@
 // The stream of events: what changes and happens, as it happens (HTML, Server-sent events).
 import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
-import { errors } from '../../../src/foundation/errors.ts'
 import { type EventType, eventTypes } from '../../../src/definitions/resources/event-types.ts'
+import { errors } from '../../../src/foundation/errors.ts'
 import type { WatcherRight } from '../../../src/maintenance/events/watcher.ts'
 import type { Caller } from '../../../src/storage/transactions/context.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'

@@ -11,9 +11,14 @@ export function toLinkedPlural({ plural, alternateName }: AnyResource): string {
   return alternateName?.plural ?? plural
 }
 
+/** The path of the records of a resource, below that of the API; under another name of it, if one is given. */
+export function toCollectionPath({ isOwn, plural }: AnyResource, name = plural): string {
+  return isOwn ? `/controller/${name}` : `/${name}`
+}
+
 /** JSON text of `_links` for records of a resource. */
 export function buildLinkWriter(resource: AnyResource): LinkWriter {
-  const base = `./${toLinkedPlural(resource)}/`
+  const base = `.${toCollectionPath(resource, toLinkedPlural(resource))}/`
   const parts = resource.links.map((link) => buildPart(base, link))
   return (row) => {
     let text = `{"self":{"href":"${base}${row.id}"}`

@@ -95,6 +95,8 @@ export interface Definition<
   /** One sentence that says what such a record is. */
   readonly summary: string
   readonly subtypeOf?: SubtypeOf
+  /** The public contract does not have it: its paths are below `/controller/`. */
+  readonly isOwn?: true
   /** The same operations are found under this name, and links lead to it, because that is how clients know the records. */
   readonly alternateName?: AlternateName
   /** Records with `isSystem` set cannot be changed by callers, nor deleted; this lets them be deleted. */
@@ -172,6 +174,7 @@ export interface Resource<
   readonly table: string
   readonly summary: string
   readonly subtypeOf: SubtypeOf | undefined
+  readonly isOwn: boolean
   readonly alternateName: AlternateName | undefined
   readonly areSystemRecordsDeletable: boolean
   readonly audit: AuditDetail
@@ -226,6 +229,7 @@ export function defineResource<
     table: (subtypeOf?.resource ?? plural).replaceAll('-', '_'),
     summary,
     subtypeOf,
+    isOwn: definition.isOwn ?? false,
     alternateName: definition.alternateName,
     areSystemRecordsDeletable: definition.areSystemRecordsDeletable ?? false,
     audit: definition.audit ?? 'values',

@@ -29,6 +29,7 @@ import { sessions } from './sessions.ts'
 import { terminators } from './terminators.ts'
 import { ticketKeys } from './ticket-keys.ts'
 import { tokenKeys } from './token-keys.ts'
+import { webhooks } from './webhooks.ts'
 
 export const resources = [
   configTypes,
@@ -60,6 +61,7 @@ export const resources = [
   controllerSettings,
   tokenKeys,
   ticketKeys,
+  webhooks,
 ] as const
 
 const byPlural = new Map<string, AnyResource>(resources.map((resource) => [resource.plural, resource]))

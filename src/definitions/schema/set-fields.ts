@@ -21,6 +21,14 @@ export const setFields = {
     return field(makeSetKind({ minItems: options.minItems }), options)
   },
 
+  /** A set of some of these strings. */
+  choices<const C extends string, const O extends FieldOptions<NoInfer<C>[]>>(
+    choices: readonly C[],
+    options = {} as O,
+  ): Field<C[], string, O> {
+    return field(makeSetKind({ schema: { type: 'array', items: { type: 'string', enum: choices } } }), options)
+  },
+
   /** A set of hexadecimal values, such as hashes, with or without separators; only the digits are stored. */
   hexStrings<const O extends FieldOptions<string[]>>(options = {} as O): Field<string[], string, O> {
     const kind = makeSetKind({

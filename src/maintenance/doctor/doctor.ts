@@ -8,6 +8,7 @@ import type { Config } from '../../settings/config.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { Backups } from '../backup/backups.ts'
+import type { WebhookDeliveries } from '../webhooks/webhook-deliveries.ts'
 import {
   checkBackups,
   checkClock,
@@ -27,6 +28,7 @@ import {
   type Network,
 } from './check-network.ts'
 import { checkOidc, checkRouterPosture, describeOidc } from './check-oidc.ts'
+import { checkWebhooks } from './check-webhooks.ts'
 import {
   type Diagnosis,
   type DoctorFinding,
@@ -46,6 +48,7 @@ export interface DoctorOptions {
   readonly signers: ExternalSigners
   readonly backups: Backups
   readonly oidc: OidcAnnouncement
+  readonly webhooks: WebhookDeliveries
 }
 
 // A router that lost its subscription asks for it within half a minute.
@@ -110,6 +113,7 @@ export class Doctor {
       check('data model', 'every connected router has its changes', () => this.#checkModel(context)),
       check('oidc', describeOidc(this.#options.oidc), () => checkOidc(network, this.#options.oidc)),
       check('guarded services', 'routers know the posture of every client', () => checkRouterPosture(network, access)),
+      check('webhooks', 'every webhook delivers', () => checkWebhooks(context, this.#options.webhooks)),
       check('enrollments', 'no enrollment has expired unused', () => checkEnrollments(network)),
       check('identities', 'every identity can sign in', () => checkIdentities(network)),
     ]

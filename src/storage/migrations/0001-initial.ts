@@ -430,6 +430,20 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     { unique: [['kid']] },
   )
   await records('ticket_keys', [['encryptedKey', 'text']], {})
+  await records(
+    'webhooks',
+    [
+      ['name', 'text'],
+      ['address', 'text'],
+      ['types', 'text'],
+      ['enabled', 'integer'],
+      ['ownerId', 'text', 'null'],
+      ['pausedAt', 'integer', 'null'],
+      ['encryptedSecret', 'text'],
+      ['cursor', 'text'],
+    ],
+    { unique: [['name']] },
+  )
   await auditTable(db)
   await receiptTable(db)
   await revocationTable(db)

@@ -1,0 +1,199 @@
+// Delivers events to all webhooks: each follows the events from its own stored cursor, and a receiver that fails delays no other.
+//
+// What was delivered is stored a few seconds later, so that a controller that was killed delivers some events again and loses
+// none. The requests themselves are those of `webhook-delivery.ts`.
+import type { Kysely } from 'kysely'
+import { isDisabled } from '../../authentication/disabling.ts'
+import type { OutboundClient } from '../../client/outbound-client.ts'
+import type { AnyRow } from '../../definitions/resources/define.ts'
+import type { EventType } from '../../definitions/resources/event-types.ts'
+import { identities } from '../../definitions/resources/identities.ts'
+import { type DeliveryState, webhooks } from '../../definitions/resources/webhooks.ts'
+import { type Clock, toIsoTime } from '../../foundation/clock.ts'
+import { newId } from '../../foundation/ids.ts'
+import type { Log } from '../../foundation/log.ts'
+import type { Database } from '../../storage/database.ts'
+import { find } from '../../storage/entities/entities.ts'
+import { entityFromRow } from '../../storage/entities/rows.ts'
+import type { SecretCipher } from '../../storage/secrets/secret-cipher.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
+import type { Context } from '../../storage/transactions/context.ts'
+import type { SideEffect } from '../../storage/transactions/projection.ts'
+import type { EventFeed } from '../events/event-feed.ts'
+import { type EventMessage, objectForm } from '../events/event-message.ts'
+import type { WatcherRight } from '../events/watcher.ts'
+import { type DeliveryFailure, WebhookDelivery } from './webhook-delivery.ts'
+import { signDelivery, toSecretPlace, type Webhook } from './webhook-signature.ts'
+
+export interface WebhookDeliveriesParts {
+  readonly cipher: SecretCipher
+  readonly clock: Clock
+  readonly db: Kysely<Database>
+  readonly events: EventFeed
+  readonly log: Log
+  readonly outbound: OutboundClient
+}
+
+/** What decides about a record's state besides how deliveries go. */
+interface Switches {
+  readonly id: string
+  readonly isEnabled: boolean
+  readonly isPaused: boolean
+}
+
+/** How deliveries go, as records show it. */
+interface DeliveryStatus {
+  readonly state: DeliveryState
+  readonly failure: string | null
+  readonly failingSince: string | null
+  readonly deliveredAt: string | null
+}
+
+interface RunningDelivery {
+  readonly delivery: WebhookDelivery
+  readonly ownerId: string | null
+}
+
+export class WebhookDeliveries implements SideEffect {
+  readonly kind = 'side effect'
+  readonly name = 'webhooks'
+  readonly #parts: WebhookDeliveriesParts
+  readonly #running = new Map<string, RunningDelivery>()
+  /** By webhook: up to where events were delivered, if that is not stored yet. */
+  readonly #unstored = new Map<string, string>()
+  /** Webhooks have to be read again. */
+  #isOutdated = true
+  #isClosed = false
+
+  constructor(parts: WebhookDeliveriesParts) {
+    this.#parts = parts
+  }
+
+  apply({ changes }: Commit): void {
+    for (const { resource, id, after } of changes) {
+      if (resource === webhooks.plural) {
+        this.#stop(id)
+        if (!after) this.#unstored.delete(id)
+      } else if (resource === identities.plural) {
+        for (const [webhookId, { ownerId }] of this.#running) if (ownerId === id) this.#stop(webhookId)
+      }
+    }
+  }
+
+  async restart(): Promise<void> {
+    for (const id of [...this.#running.keys()]) this.#stop(id)
+    this.#isOutdated = true
+  }
+
+  /** Begins deliveries that should run and do not, and stores how far those are that run. */
+  async tick(context: Context): Promise<void> {
+    if (this.#isOutdated && !this.#isClosed) {
+      this.#isOutdated = false
+      const rows = await this.#parts.db
+        .selectFrom('webhooks')
+        .selectAll()
+        .where('enabled', '=', 1)
+        .where('pausedAt', 'is', null)
+        .execute()
+      for (const row of rows) this.#start(context, entityFromRow(webhooks, row as AnyRow) as Webhook)
+    }
+    await this.flush(context)
+  }
+
+  /** Stores up to where events were delivered. */
+  async flush(context: Context): Promise<void> {
+    const cursors = [...this.#unstored]
+    if (cursors.length === 0) return
+    await context.write(async (tx) => {
+      for (const [id, cursor] of cursors)
+        await tx.db.updateTable('webhooks').where('id', '=', id).set({ cursor }).execute()
+    })
+    for (const [id, cursor] of cursors) if (this.#unstored.get(id) === cursor) this.#unstored.delete(id)
+  }
+
+  /** Sends one event that is only a test. @throws OutboundError if it was not delivered */
+  async test(webhook: Webhook): Promise<void> {
+    const { clock, outbound } = this.#parts
+    const body = JSON.stringify({ type: 'test', at: toIsoTime(clock.now()), webhook: webhook.name })
+    await outbound.postJson(webhook.address, body, this.#sign(webhook, `test-${newId()}`, body))
+  }
+
+  describe({ id, isEnabled, isPaused }: Switches): DeliveryStatus {
+    const delivery = this.#running.get(id)?.delivery
+    const { failure, deliveredAt } = delivery ?? {}
+    return {
+      state: isEnabled ? (isPaused ? 'paused' : (delivery?.state ?? 'delivering')) : 'disabled',
+      failure: failure?.message ?? null,
+      failingSince: failure ? toIsoTime(failure.since) : null,
+      deliveredAt: deliveredAt === undefined ? null : toIsoTime(deliveredAt),
+    }
+  }
+
+  /** Ends all deliveries, and begins no other. What was delivered can still be stored. */
+  close(): void {
+    this.#isClosed = true
+    for (const id of [...this.#running.keys()]) this.#stop(id)
+    this.#parts.outbound.close()
+  }
+
+  #stop(id: string): void {
+    this.#isOutdated = true
+    this.#running.get(id)?.delivery.stop()
+    this.#running.delete(id)
+  }
+
+  #start(context: Context, webhook: Webhook): void {
+    const { id, name, ownerId, cursor } = webhook
+    if (this.#running.has(id)) return
+    const isCurrent = () => this.#running.get(id)?.delivery === delivery
+    const right: WatcherRight = { ownerId: `webhook ${id}`, isAllowed: isCurrent, noteActivity() {} }
+    const selection = webhook.types.length > 0 ? { types: webhook.types as readonly EventType[] } : {}
+    const delivery = new WebhookDelivery({
+      clock: this.#parts.clock,
+      send: (message) => this.#send(webhook, message),
+      watch: async (place) => {
+        const mayWatch = await this.#mayWatch(ownerId)
+        if (!mayWatch || !isCurrent()) return undefined
+        return this.#parts.events.watch(right, selection, place, objectForm)
+      },
+      deliveredTo: (place) => {
+        if (isCurrent()) this.#unstored.set(id, place)
+      },
+      pause: (failure) => this.#pause(context, id, failure),
+    })
+    this.#running.set(id, { delivery, ownerId })
+    delivery.run(this.#unstored.get(id) ?? cursor).catch((error: unknown) => {
+      this.#parts.log.error({ err: error, webhook: name }, 'events cannot be sent to a webhook')
+      if (isCurrent()) this.#stop(id)
+    })
+  }
+
+  /** Whether the one that changed a webhook last may watch events now. A change of the identity begins the delivery anew. */
+  async #mayWatch(ownerId: string | null): Promise<boolean> {
+    if (ownerId === null) return true
+    const owner = await find({ db: this.#parts.db }, identities, ownerId)
+    return owner?.isAdmin === true && !isDisabled(owner, this.#parts.clock.now())
+  }
+
+  async #send(webhook: Webhook, { data, eventId }: EventMessage): Promise<void> {
+    await this.#parts.outbound.postJson(webhook.address, data, this.#sign(webhook, eventId, data))
+  }
+
+  #sign({ id, encryptedSecret }: Webhook, eventId: string, body: string): Record<string, string> {
+    const { cipher, clock } = this.#parts
+    const secret = cipher.decrypt(encryptedSecret, toSecretPlace(id))
+    return signDelivery(secret, { id: eventId, timestamp: Math.floor(clock.now() / 1_000), body })
+  }
+
+  async #pause(context: Context, id: string, failure: DeliveryFailure): Promise<void> {
+    await context.write(async (tx) => {
+      const before = await find(tx, webhooks, id)
+      if (!before) return
+      const pausedAt = tx.clock.now()
+      await tx.db.updateTable('webhooks').where('id', '=', id).set({ pausedAt }).execute()
+      const change = { operation: 'update', audit: 'values', resource: webhooks.plural, id, at: pausedAt } as const
+      tx.record({ ...change, before, after: { ...before, pausedAt } })
+    })
+    this.#parts.log.warn({ webhook: id, reason: failure.message }, 'a webhook is paused, because it failed for a day')
+  }
+}

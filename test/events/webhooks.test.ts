@@ -1,0 +1,257 @@
+// Webhooks: events are delivered in order, signed, again until they are accepted, and only while their owner may receive them.
+import { createHmac } from 'node:crypto'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { authorityFile } from '../world/endpoints.ts'
+import { type Management, managementOf } from '../world/management.ts'
+import { openReceiver, type Receiver } from '../world/webhook-receiver.ts'
+
+const SECRET = 'a secret that both of them know'
+const authority = authorityFile()
+afterAll(() => authority.remove())
+const settings = { 'webhooks.allowPrivate': true, 'webhooks.caFile': authority.path, 'webhooks.timeout': '3s' }
+
+let world: TestController
+let manage: Management
+let receiver: Receiver
+beforeEach(async () => {
+  world = await testController({ settings })
+  manage = await managementOf(world)
+  receiver = await openReceiver()
+})
+afterEach(async () => {
+  await receiver.close()
+  await world.close()
+})
+
+const tick = () => world.controller.webhooks.tick(world.system)
+const service = (name: string) => manage.make('services', { name, encryptionRequired: false })
+const webhook = (values: object = {}) =>
+  manage.make('controller/webhooks', { name: 'hook', address: receiver.url, secret: SECRET, ...values })
+const read = (id: string) => manage.get(`/controller/webhooks/${id}`)
+const namesOf = ({ accepted }: Receiver) =>
+  accepted.flatMap(({ event }) => (event.audit?.resource === 'services' ? event.audit.entityName : []))
+
+describe('a webhook', () => {
+  it('receives every event after its creation, in order, signed over id, time and body', async () => {
+    await webhook()
+    for (const name of ['one', 'two', 'three']) await service(name)
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['one', 'two', 'three'])
+    expect(receiver.accepted[0]!.event.audit).toMatchObject({ resource: 'webhooks', operation: 'create' })
+    for (const { headers, body } of receiver.accepted) {
+      const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+      const signature = createHmac('sha256', SECRET).update(signed).digest('base64')
+      expect(headers['webhook-signature']).toBe(`v1,${signature}`)
+      expect(headers['content-type']).toBe('application/json')
+    }
+    expect(new Set(receiver.accepted.map(({ headers }) => headers['webhook-id'])).size).toBe(4)
+    expect(JSON.stringify(receiver.accepted)).not.toContain(SECRET)
+  })
+
+  it('receives only the types that it selects', async () => {
+    await webhook({ types: ['record-deleted'] })
+    await manage.change('DELETE', `/services/${await service('web')}`)
+    await tick()
+
+    await expect.poll(() => receiver.accepted.map(({ event }) => event.type)).toEqual(['record-deleted'])
+  })
+
+  it('receives what happens while the receiver fails once it accepts events again, each under the id of its first attempt', async () => {
+    await webhook({ types: ['record-created'] })
+    receiver.respond = (_request, response) => response.writeHead(500).end()
+    await service('one')
+    await service('two')
+    await tick()
+    await expect.poll(() => receiver.attempts.length).toBeGreaterThan(1)
+    receiver.respond = undefined
+
+    await expect.poll(() => namesOf(receiver), { timeout: 10_000 }).toEqual(['one', 'two'])
+    expect(receiver.accepted[0]!.headers['webhook-id']).toBe(receiver.attempts[0]!.headers['webhook-id'])
+  })
+
+  it('goes on behind what was delivered after a restart, and loses nothing', async () => {
+    await webhook({ types: ['record-created'] })
+    await service('one')
+    await tick()
+    await expect.poll(() => namesOf(receiver)).toContain('one')
+    const { directory, clock } = world
+    await world.stop()
+    world = await testController({ settings, directory, clock })
+    manage = await managementOf(world)
+    await service('two')
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['one', 'two'])
+  })
+
+  it('receives what happened while it was disabled', async () => {
+    const id = await webhook({ types: ['record-created'] })
+    await manage.change('PATCH', `/controller/webhooks/${id}`, { enabled: false })
+    await tick()
+    await service('meanwhile')
+    expect((await read(id)).delivery.state).toBe('disabled')
+    await manage.change('PATCH', `/controller/webhooks/${id}`, { enabled: true })
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['meanwhile'])
+  })
+
+  it('is paused after a day of failures, is named by the doctor, and goes on after a change', async () => {
+    const id = await webhook({ types: ['record-created'] })
+    receiver.respond = (_request, response) => response.writeHead(503).end()
+    await service('one')
+    await tick()
+    await expect.poll(async () => (await read(id)).delivery).toMatchObject({ state: 'failing', failure: 'status 503' })
+    world.clock.advance(24 * 60 * 60_000)
+    manage = await managementOf(world)
+    await expect.poll(async () => (await read(id)).delivery.state, { timeout: 10_000 }).toBe('paused')
+    const attempts = receiver.attempts.length
+    await tick()
+    const { diagnoses } = await manage.get('/controller/doctor')
+    expect(diagnoses).toContainEqual(
+      expect.objectContaining({ subject: 'webhook hook', remedy: 'controller webhook update hook --enabled' }),
+    )
+    expect(receiver.attempts).toHaveLength(attempts)
+    receiver.respond = undefined
+    await manage.change('PATCH', `/controller/webhooks/${id}`, { enabled: true })
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['one'])
+    expect(await read(id)).toMatchObject({ pausedAt: null, delivery: { state: 'delivering' } })
+  })
+
+  it('receives nothing once the one that changed it last is not an administrator any more', async () => {
+    const owner = await world.signIn({ isAdmin: true })
+    const body = { name: 'hook', address: receiver.url, secret: SECRET, types: ['record-created'] }
+    await world.send({ method: 'POST', path: `${MANAGEMENT}/controller/webhooks`, token: owner.token, body })
+    await tick()
+    await manage.change('PATCH', `/identities/${owner.id}`, { isAdmin: false })
+    await service('secret')
+    await tick()
+    const [{ id, ownerId }] = await manage.get('/controller/webhooks')
+    await expect.poll(async () => (await read(id)).delivery.state).toBe('not-permitted')
+    expect([ownerId, namesOf(receiver)]).toEqual([owner.id, []])
+    await manage.change('PATCH', `/controller/webhooks/${id}`, { tags: {} })
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['secret'])
+  })
+
+  it('does not wait for another one whose receiver does not respond', async () => {
+    const stuck = await openReceiver()
+    stuck.respond = () => {}
+    await webhook({ name: 'stuck', address: stuck.url })
+    await webhook({ types: ['record-created'] })
+    await service('one')
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['one'])
+    await expect.poll(() => stuck.attempts.length).toBeGreaterThan(0)
+    expect(stuck.accepted).toEqual([])
+    await stuck.close()
+  })
+})
+
+describe('the receiver of a webhook', () => {
+  const failureOf = async (respond: Receiver['respond'], at = receiver) => {
+    at.respond = respond
+    const id = await webhook({ name: `hook ${receiver.attempts.length}`, address: at.url })
+    const { body } = await manage.call('POST', `/controller/webhooks/${id}/test`)
+    return body.data.failure as string | null
+  }
+
+  it('accepts a test by any status of success', async () => {
+    expect(await failureOf((_request, response) => response.writeHead(204).end())).toBe(null)
+  })
+
+  it('leads nowhere else', async () => {
+    const other = await openReceiver()
+    const failure = await failureOf((_request, response) => response.writeHead(307, { location: other.url }).end())
+    expect([failure, other.attempts]).toEqual(['status 307', []])
+    await other.close()
+  })
+
+  it('has a limited time for its response, however slowly it arrives', async () => {
+    const trickle: NonNullable<Receiver['respond']> = (_request, response) => {
+      const timer = setInterval(() => response.socket?.write('H'), 50)
+      response.on('close', () => clearInterval(timer))
+    }
+    expect(await failureOf(trickle)).toMatch(/no complete response|Parse Error/)
+  })
+
+  it('is not read beyond its status', async () => {
+    let isCut = false
+    const endless: NonNullable<Receiver['respond']> = (_request, response) => {
+      response.writeHead(200)
+      const pump = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(65_536)));
+      }
+      response.on('drain', pump).on('error', () => {})
+      response.on('close', () => {
+        isCut = true
+      })
+      pump()
+    }
+    expect(await failureOf(endless)).toBe(null)
+    await expect.poll(() => isCut).toBe(true)
+  })
+
+  it('has a certificate of an authority that the controller trusts', async () => {
+    await world.stop()
+    world = await testController({ settings: { 'webhooks.allowPrivate': true } })
+    manage = await managementOf(world)
+    expect(await failureOf(undefined)).toMatch(/unable to verify|self-signed/)
+  })
+
+  it('is at a public address unless the setting allows others, also if a name leads to it', async () => {
+    await world.stop()
+    world = await testController({ settings: { 'webhooks.caFile': authority.path } })
+    manage = await managementOf(world)
+    const { port } = new URL(receiver.url)
+    for (const host of ['127.0.0.1', '10.1.2.3', '169.254.169.254', '[::1]', '[::ffff:127.0.0.1]', '2130706433']) {
+      const body = { name: 'hook', address: `https://${host}:${port}/`, secret: SECRET }
+      expect(await manage.refusal('POST', '/controller/webhooks', body)).toMatchObject({
+        status: 400,
+        field: 'address',
+      })
+    }
+    const id = await webhook({ address: `https://localhost:${port}/` })
+    const { body } = await manage.call('POST', `/controller/webhooks/${id}/test`)
+    expect(body.data.failure).toBe('localhost has a private address, and the setting webhooks.allowPrivate is off')
+    expect(receiver.attempts).toEqual([])
+  })
+
+  it('speaks TLS unless the setting allows http', async () => {
+    const body = { name: 'hook', address: 'http://receiver.example/', secret: SECRET }
+    expect(await manage.refusal('POST', '/controller/webhooks', body)).toMatchObject({ status: 400, field: 'address' })
+  })
+})
+
+describe('the secret of a webhook', () => {
+  it('is neither shown, nor stored as it is, nor in the audit', async () => {
+    const id = await webhook()
+    const { encryptedSecret } = await world.controller.store.db
+      .selectFrom('webhooks')
+      .select('encryptedSecret')
+      .executeTakeFirstOrThrow()
+    expect(encryptedSecret).not.toContain(SECRET)
+    const [shown, audit] = [await read(id), await manage.get('/controller/audit?limit=20')]
+    expect(shown.secret).toBeUndefined()
+    for (const text of [JSON.stringify(shown), JSON.stringify(audit)])
+      for (const secret of [SECRET, encryptedSecret]) expect(text).not.toContain(secret)
+  })
+
+  it('is decoded if it is written as libraries of Standard Webhooks do', async () => {
+    const key = Buffer.from('a key of bytes that is not text \u0000\u0001')
+    await webhook({ secret: `whsec_${key.toString('base64')}`, types: ['record-created'] })
+    await service('one')
+    await tick()
+
+    await expect.poll(() => receiver.accepted.length).toBe(1)
+    const [{ headers, body }] = receiver.accepted as [Receiver['accepted'][number]]
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+    expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
+  })
+})
