@@ -55,16 +55,16 @@ function withRenewal(transport: Transport, { current, renew }: SessionHeaders): 
   const stream = async (request: Request): Promise<Stream> => {
     if (!current && request.headers?.['net-session'] === undefined) return transport.stream(request)
     const sendWith = (headers: Headers) => transport.stream({ ...request, headers: { ...request.headers, ...headers } })
-    const known = renewed
-    const response = await sendWith((await (current?.() ?? known)) ?? {})
+    const previous = renewed
+    const response = await sendWith((await (current?.() ?? previous)) ?? {})
     if (response.status !== 401) return response
     const reply = await collectReply(response)
     if (!hasSessionEnded(transport.target, reply, current !== undefined))
       return { ...reply, body: streamText(reply.text) }
-    const renewal = renewed === known ? renew() : renewed
+    const renewal = renewed === previous ? renew() : renewed
     renewed = renewal
     renewal?.catch(() => {
-      if (renewed === renewal) renewed = known
+      if (renewed === renewal) renewed = previous
     })
     return sendWith((await renewal) ?? {})
   }

@@ -31,8 +31,8 @@ export interface OutboundResponse {
   readonly freshForMs: number | undefined
 }
 
-/** What a request sends. */
-interface Sent {
+/** The content of a request, and how its name is looked up. */
+interface RequestContent {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
   readonly lookup?: LookupFunction | undefined
@@ -99,8 +99,8 @@ export class OutboundClient {
     return this.#send(async (signal) => {
       const objection = this.findObjection(url)
       if (objection) throw new OutboundError(`the URL ${objection}`)
-      const sent = { headers: { ...headers, 'content-type': 'application/json' }, body }
-      const response = await this.#request(new URL(url), signal, sent)
+      const content = { headers: { ...headers, 'content-type': 'application/json' }, body }
+      const response = await this.#request(new URL(url), signal, content)
       const { statusCode: status = 0 } = response
       discardBody(response)
       if (status < 200 || status > 299) throw new OutboundError(`status ${status}`)
@@ -150,7 +150,7 @@ export class OutboundClient {
     throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
   }
 
-  #request(url: URL, signal: AbortSignal, { headers, body, lookup: given }: Sent): Promise<IncomingMessage> {
+  #request(url: URL, signal: AbortSignal, { headers, body, lookup: given }: RequestContent): Promise<IncomingMessage> {
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
     const method = body === undefined ? 'GET' : 'POST'
     const lookup = given ?? this.#lookup

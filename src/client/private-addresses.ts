@@ -41,8 +41,8 @@ export function isPrivateAddress(host: string): boolean {
  */
 export function lookUpPublic(makeError: (name: string) => Error): LookupFunction {
   return (name, options, callback) => {
-    lookUp(name, { ...options, all: true }, (error, found) => {
-      const [first, ...others] = error ? [] : found.filter(({ address }) => !isPrivateAddress(address))
+    lookUp(name, { ...options, all: true }, (error, addresses) => {
+      const [first, ...others] = error ? [] : addresses.filter(({ address }) => !isPrivateAddress(address))
       if (error) callback(error, [])
       else if (!first) callback(makeError(name), [])
       else if (options.all) callback(null, [first, ...others])

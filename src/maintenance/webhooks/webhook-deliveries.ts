@@ -1,6 +1,6 @@
 // Delivers events to all webhooks: each follows the events from its own stored cursor, and a receiver that fails delays no other.
 //
-// What was delivered is stored a few seconds later, so that a controller that was killed delivers some events again and loses
+// Each cursor is stored within seconds of a delivery, so that a controller that was killed delivers some events again and loses
 // none. The requests themselves are those of `webhook-delivery.ts`.
 import type { Kysely } from 'kysely'
 import { isDisabled } from '../../authentication/disabling.ts'
@@ -34,7 +34,7 @@ export interface WebhookDeliveriesParts {
   readonly outbound: OutboundClient
 }
 
-/** What decides about a record's state besides how deliveries go. */
+/** The members of a record that decide about its state, besides how deliveries go. */
 interface Switches {
   readonly id: string
   readonly isEnabled: boolean
@@ -59,7 +59,7 @@ export class WebhookDeliveries implements SideEffect {
   readonly name = 'webhooks'
   readonly #parts: WebhookDeliveriesParts
   readonly #running = new Map<string, RunningDelivery>()
-  /** By webhook: up to where events were delivered, if that is not stored yet. */
+  /** Cursors behind what was delivered, by webhook, if they are not stored yet. */
   readonly #unstored = new Map<string, string>()
   /** Webhooks have to be read again. */
   #isOutdated = true

@@ -9,7 +9,7 @@ import type { EventMessage } from '../events/event-message.ts'
 const RETRY_MS = { min: 1_000, max: 4 * 60_000 } as const
 const MAX_FAILING_MS = 24 * 60 * 60_000
 
-/** Why the last attempt failed, and since when all have. */
+/** The reason of the last failure, and the time of the first one since a success. */
 export interface DeliveryFailure {
   readonly message: string
   readonly since: Instant

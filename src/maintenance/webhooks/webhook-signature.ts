@@ -5,7 +5,7 @@ import { webhooks } from '../../definitions/resources/webhooks.ts'
 
 export type Webhook = Entity<typeof webhooks>
 
-/** Where the secret of a webhook is stored. */
+/** The place at which the secret of a webhook is stored. */
 export function toSecretPlace(id: string) {
   return { resource: webhooks.plural, id, field: 'encryptedSecret' } as const
 }
