@@ -6,6 +6,7 @@ import { People } from '../world/people.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { FollowingRouter } from '../world/router/following-router.ts'
 import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
+import { bind, newAddress, update } from '../world/router/hosting.ts'
 import { TestNetwork } from '../world/router/network.ts'
 import { bearer, OpenIdClient, readClaims, type Tokens } from './client.ts'
 
@@ -31,10 +32,10 @@ interface Dialer {
   readonly token: string
 }
 
-async function signedIn(): Promise<Dialer> {
+async function signedIn(type: 'Dial' | 'Bind' = 'Dial'): Promise<Dialer> {
   const client = new OpenIdClient(network.world)
   const tokens = await client.signIn(await people.person())
-  const request = { method: 'POST', path: `${CLIENT}/sessions`, body: { serviceId, type: 'Dial' } }
+  const request = { method: 'POST', path: `${CLIENT}/sessions`, body: { serviceId, type } }
   const { body } = await network.world.send({ ...request, headers: bearer(tokens.access_token) })
   return { client, tokens, token: body.data.token }
 }
@@ -82,6 +83,79 @@ describe('a client that signed in by OpenID Connect', () => {
 
     expect(await isOpen(dial(ended, ended.tokens.access_token))).toBe(false)
     expect(await isOpen(dial(revoked, revoked.tokens.access_token))).toBe(false)
+  })
+})
+
+describe('a host that signed in by OpenID Connect', () => {
+  beforeEach(() =>
+    network.manage.make('service-policies', {
+      ...{ name: newName('bind'), type: 'Bind', semantic: 'AnyOf' },
+      ...{ identityRoles: ['#all'], serviceRoles: ['#all'] },
+    }),
+  )
+
+  const MINUTE = 60_000
+  const hostBy = ({ token: sessionToken }: Dialer, apiToken: string) => ({ sessionToken, apiToken })
+
+  it('has a terminator by its access token, also by one that it received since, and changes it', async () => {
+    const host = await signedIn('Bind')
+    const address = newAddress()
+    const client = hostBy(host, host.tokens.access_token)
+    expect(await bind(router.wire, { address, client })).toMatchObject({ result: 0 })
+    const form = { grant_type: 'refresh_token', client_id: 'native', refresh_token: host.tokens.refresh_token }
+    const { body } = await host.client.postForm('/oidc/oauth/token', form)
+
+    const later = hostBy(host, body.access_token)
+
+    expect(await bind(router.wire, { address, client: later })).toMatchObject({ result: 0 })
+    const change = { cost: 7, updateCost: true }
+    expect(await update(router.wire, later, address, change)).toMatchObject({ type: 20210 })
+    expect(await network.manage.get(`/terminators/${address}`)).toMatchObject({ cost: 7 })
+  })
+
+  it.each<[string, (host: Dialer) => Promise<string>]>([
+    [
+      'that has expired',
+      async ({ tokens }) => {
+        network.world.clock.advance(31 * MINUTE)
+        return tokens.access_token
+      },
+    ],
+    [
+      'that was revoked',
+      async ({ tokens }) => {
+        await people.manage('POST', '/revocations', { id: readClaims(tokens.access_token).jti, type: 'JTI' })
+        return tokens.access_token
+      },
+    ],
+    [
+      'whose session has ended',
+      async ({ tokens }) => {
+        await people.manage('DELETE', `/api-sessions/${readClaims(tokens.access_token).z_asid}`)
+        return tokens.access_token
+      },
+    ],
+    ['of another identity', async () => (await signedIn('Bind')).tokens.access_token],
+    ['that is for refreshing', async ({ tokens }) => tokens.refresh_token],
+    ['that names a client', async ({ tokens }) => tokens.id_token],
+  ])('gets and changes no terminator by a token %s', async (_name, toToken) => {
+    const host = await signedIn('Bind')
+    const address = newAddress()
+    await bind(router.wire, { address, client: hostBy(host, host.tokens.access_token) })
+    const client = hostBy(host, await toToken(host))
+
+    const refusal = await bind(router.wire, { address: newAddress(), client })
+
+    expect(refusal.retryHint).toBe(2)
+    // Of the API session, or of the session for the service, which ended with it.
+    const unknown = [
+      [2, 2],
+      [4, 3],
+    ]
+    expect(unknown).toContainEqual([refusal.result, refusal.errorCode])
+    const { type, code } = await update(router.wire, client, address, { cost: 7, updateCost: true })
+    expect([type, code]).toEqual([20002, refusal.errorCode])
+    expect(await network.manage.get(`/terminators?filter=id="${address}"`)).not.toMatchObject([{ cost: 7 }])
   })
 })
 

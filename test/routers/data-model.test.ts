@@ -401,7 +401,7 @@ describe('a commit', () => {
     await away.reach(model().index)
     await away.wire.close()
     world.clock.advance(5_000)
-    const data = { text: 'x'.repeat(300_000) }
+    const data = { text: 'x'.repeat(600_000) }
     await manage.make('configs', { name: newName('config'), configTypeId: await anyType(), data })
     model().tick()
     await expectSame(router)

@@ -1,5 +1,5 @@
 // A router of release 2 that follows the data model: it subscribes, and applies what it is sent.
-import { create, toBinary } from '@bufbuild/protobuf'
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type { Message } from '../../../server/control-channel/message.ts'
 import { SubscribeToDataModelRequestSchema } from '../../../server/control-channel/messages/edge_pb.ts'
 import type { EnrolledRouter } from './enrolled-router.ts'
@@ -7,6 +7,12 @@ import { ModelReplica } from './model-replica.ts'
 import { groupedHeaders, SimulatedRouter } from './simulated-router.ts'
 
 let subscriptions = 0
+
+/** Renders the request by which a router subscribes. */
+export function encodeSubscription(values: MessageInitShape<typeof SubscribeToDataModelRequestSchema>): Uint8Array {
+  const request = create(SubscribeToDataModelRequestSchema, { subscriptionDurationSeconds: 300, ...values })
+  return toBinary(SubscribeToDataModelRequestSchema, request)
+}
 
 export class FollowingRouter {
   readonly id: string
@@ -42,14 +48,9 @@ export class FollowingRouter {
     values: { currentIndex?: bigint; timelineId?: string; renew?: boolean; subscriptionId?: string } = {},
   ): void {
     this.subscriptionId = values.subscriptionId ?? `subscription-${++subscriptions}`
-    const request = create(SubscribeToDataModelRequestSchema, {
-      currentIndex: BigInt(this.replica.index),
-      timelineId: this.replica.timeline,
-      subscriptionDurationSeconds: 300,
-      ...values,
-      subscriptionId: this.subscriptionId,
-    })
-    this.wire.send(20505, toBinary(SubscribeToDataModelRequestSchema, request))
+    const { index, timeline: timelineId } = this.replica
+    const request = { currentIndex: BigInt(index), timelineId, ...values, subscriptionId: this.subscriptionId }
+    this.wire.send(20505, encodeSubscription(request))
   }
 
   /** Resolves when it has the model at this index. */

@@ -65,10 +65,14 @@ export class TestNetwork {
     return router
   }
 
-  /** Replaces the process of the controller by another one, on the same data. Routers lose their connections. */
-  async restart(): Promise<void> {
+  /**
+   * Replaces the process of the controller by another one, on the same data. Routers lose their connections.
+   * @param meanwhile runs while there is no process
+   */
+  async restart(meanwhile?: () => Promise<unknown>): Promise<void> {
     const { directory, clock } = this.world
     await this.world.stop()
+    await meanwhile?.()
     clock.advance(5_000)
     this.world = await testController({ directory, clock, settings: { listeners: LISTENERS } })
     await this.world.controller.membership.announce(this.world.system, {})
