@@ -66,6 +66,7 @@ import { getDataPaths, requireDatabase, runAsOwner } from './settings/data-direc
 import { AUDIT_KEY_BYTES, AuditSealer } from './storage/audit/audit-seal.ts'
 import { Behaviors } from './storage/behavior.ts'
 import { reportStartInPast } from './storage/clock-jumps.ts'
+import type { CommitLog } from './storage/commit-log.ts'
 import { EntityStore } from './storage/entities/entities.ts'
 import type { Migration } from './storage/migrate.ts'
 import { RecordCache } from './storage/records/record-cache.ts'
@@ -75,7 +76,6 @@ import { reencryptSecrets, requireSecretsKey } from './storage/secrets/stored-se
 import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import type { Store } from './storage/store.ts'
 import { Contexts, type TransactionGuard } from './storage/transactions/contexts.ts'
-import type { ProjectionError } from './storage/transactions/projection.ts'
 
 export interface Controller {
   /** The data directory. */
@@ -161,8 +161,10 @@ interface Routers {
 export interface OpenOptions {
   /** Sources of live state, for tests. Defaults to the routers that are connected. */
   readonly live?: LiveSources
-  /** Stops the process, because memory no longer holds what the database holds. By default an uncaught exception does. */
-  readonly fail?: (error: ProjectionError) => void
+  /** Stops the process, because what it holds is no longer what the commits have led to. By default an uncaught exception does. */
+  readonly fail?: (error: Error) => void
+  /** The log in which commits become durable, for tests. Defaults to the database. */
+  readonly commitLog?: CommitLog
   readonly directory: string
   readonly config: Config
   readonly clock: Clock
@@ -195,6 +197,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     ...(fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
     beforeMigration: () => backUpBeforeMigration(backups, log),
+    ...(options.commitLog ? { log: options.commitLog } : {}),
     ...(options.migrations ? { migrations: options.migrations } : {}),
   })
   try {

@@ -80,6 +80,8 @@ interface CommitPositionTable {
   at: number
   /** Random; another one after a restore, whose rows do not follow from the commits before. */
   timeline: string
+  /** Of the last commit, if several controllers share a log; see `commit-log.ts`. */
+  chain: string
 }
 
 /** The changes of the model of routers by a commit; see `network/router-model/model-log.ts`. */

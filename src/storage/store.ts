@@ -17,10 +17,14 @@ export interface TransactionScope {
 
 /** Writes what belongs to a whole commit, in its transaction. */
 export interface CommitRecorder {
+  readonly name: string
   /** Whether it has anything to write. Asked for each commit, so that the others cost nothing. */
   concerns(changes: readonly Change[]): boolean
-  /** Runs last in the transaction, and awaits only its own queries. If it throws, nothing is committed. */
-  record(commit: Omit<Commit, 'tables'>, db: Transaction<Database>): Promise<void>
+  /**
+   * Runs last in the transaction, and awaits only its own queries. If it throws, nothing is committed. Returns what the commit says of
+   * it to what follows: plain JSON, or nothing.
+   */
+  record(commit: Omit<Commit, 'tables'>, db: Transaction<Database>): Promise<unknown>
 }
 
 export interface Store {
@@ -34,6 +38,11 @@ export interface Store {
    * @throws SERVER_TOO_MANY_REQUESTS if too many wait already, STORAGE_UNAVAILABLE if the disk cannot be written
    */
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T>
+  /**
+   * Applies what other controllers have committed to a log that they share.
+   * @throws if the log is out of reach, or the rows are not those that it has led to
+   */
+  catchUp(): Promise<void>
   /**
    * Streams rows one by one on a connection of their own, from one snapshot of the database, for as long as the options allow.
    * @throws SERVER_TOO_MANY_REQUESTS if the reader, or all readers together, have too many streams open

@@ -19,13 +19,18 @@ import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { type Overrides, readConfig } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { get, newEntity } from '../../src/storage/entities/entities.ts'
+import { LocalLog } from '../../src/storage/local-log.ts'
 import type { Migration } from '../../src/storage/migrate.ts'
 import type { Caller, Context } from '../../src/storage/transactions/context.ts'
 import { checkResponse } from './described.ts'
 import { recordErrors } from './faults.ts'
+import { Shadow } from './shadow.ts'
 
 /** Whether controllers sign the tokens of sessions from their beginning, as if they had met a router of release 2. */
 export const areTokensSigned = process.env.CONTROLLER_TEST_SESSION_TOKENS === 'signed'
+
+/** Whether every controller is followed, which doubles the time to open one. */
+const isEachFollowed = process.env.CONTROLLER_TEST_FOLLOWERS === 'all'
 
 export const ADMIN = { username: 'admin', password: 'correct horse battery' } as const
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
@@ -108,11 +113,16 @@ export interface TestOptions {
   readonly migrations?: readonly Migration[]
   /** The cost of password hashes; a hash takes as good as no time by default. */
   readonly passwordCost?: PasswordCost
+  /**
+   * Whether a second controller follows, which is compared at the end. By default only if the run says so; those of `useController`
+   * are, unless the tests write to the database past the controller.
+   */
+  readonly isFollowed?: boolean
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
   const { clock = new TestClock(), settings = {}, operations, trustedCaller, live, migrations } = options
-  const { passwordCost = CHEAP_PASSWORDS } = options
+  const { passwordCost = CHEAP_PASSWORDS, isFollowed = isEachFollowed } = options
   const log = recordErrors(options.log ?? silentLog)
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
@@ -121,15 +131,13 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     {},
     { listeners, advertise: ['127.0.0.1:1280'], ...settings },
   )
-  const controller = await openController({
-    directory,
-    config,
-    clock,
-    log,
-    passwordCost,
+  const commitLog = new LocalLog()
+  const openOptions = {
+    ...{ directory, config, clock, log, passwordCost, commitLog },
     ...(live ? { live } : {}),
     ...(migrations ? { migrations } : {}),
-  })
+  }
+  const controller = await openController(openOptions)
   const metrics = await openMetrics(controller, { delayMs: 0 })
   const app = await buildApp(controller, {
     onSend: checkResponse,
@@ -140,6 +148,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   })
   const system = controller.contexts.create({ kind: 'system' })
   if (areTokensSigned) await controller.sessionTokens.beginSigning(system)
+  const shadow = isFollowed ? await Shadow.open(openOptions, commitLog) : undefined
   let listening: Listening | undefined
   let sequence = 0
 
@@ -193,6 +202,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   async function stop() {
     await (listening ? listening.close() : app.close())
     await controller.close()
+    await shadow?.compareAndClose()
   }
 
   return {

@@ -10,9 +10,9 @@ export interface UsedController extends TestController {
   reopen(options?: TestOptions): Promise<void>
 }
 
-/** A controller that all tests of the file, or of the block that calls this, share. */
+/** A controller that all tests of the file, or of the block that calls this, share. Another one follows it. */
 export function useController(options: Options = {}): UsedController {
-  const { world, open, close } = defineWorld(options)
+  const { world, open, close } = defineWorld(options, { isFollowed: true })
   beforeAll(open)
   afterAll(close)
   return world
@@ -26,7 +26,7 @@ export function useControllerPerTest(options: Options = {}): UsedController {
   return world
 }
 
-function defineWorld(options: Options) {
+function defineWorld(options: Options, defaults: TestOptions = {}) {
   let opened: TestController | undefined
   const current = (): TestController => {
     if (!opened) throw new Error('the controller is open in tests and in the hooks after useController only')
@@ -54,13 +54,13 @@ function defineWorld(options: Options) {
     close: () => current().close(),
     async reopen(others = {}) {
       const { directory, clock } = current()
-      opened = await testController({ directory, clock, ...others })
+      opened = await testController({ ...defaults, directory, clock, ...others })
     },
   }
   return {
     world,
     async open() {
-      opened = await testController(typeof options === 'function' ? await options() : options)
+      opened = await testController({ ...defaults, ...(typeof options === 'function' ? await options() : options) })
     },
     async close() {
       const closing = opened

@@ -58,7 +58,13 @@ type Row = Pick<Commit, 'position' | 'at'> & { readonly previous: number; readon
 
 /** A row, and what it is of; without a set, routers receive everything. */
 interface Entry extends Row {
-  readonly set: ModelChangeSet | undefined
+  readonly set?: ModelChangeSet
+}
+
+/** The rows of this log that a commit adds and removes. */
+interface Recorded {
+  readonly added: Entry
+  readonly removed: readonly Row[]
 }
 
 const insertRow = prepareQuery(
@@ -67,6 +73,7 @@ const insertRow = prepareQuery(
 )
 
 export class ModelLog implements CommitRecorder {
+  readonly name = 'model log'
   readonly #parts: ModelLogParts
   readonly #limits: LogLimits
   /** Names the line of commits: on another one, an index means something else. */
@@ -83,8 +90,6 @@ export class ModelLog implements CommitRecorder {
   #recentBytes = 0
   /** The sets after an index that were read last. */
   #read: { readonly after: number; readonly sets: readonly ModelChangeSet[] } | undefined
-  /** The rows that the commit in progress adds and removes. */
-  #pending: { readonly added: Entry; readonly removed: readonly Row[] } | undefined
 
   constructor(parts: ModelLogParts) {
     this.#parts = parts
@@ -168,18 +173,20 @@ export class ModelLog implements CommitRecorder {
     return changes.some((change) => isOfModel(change) || concernsKeys(change))
   }
 
-  async record({ position, at, changes }: Omit<Commit, 'tables'>, db: Transaction<Database>): Promise<void> {
-    this.#pending = undefined
+  async record(
+    { position, at, changes }: Omit<Commit, 'tables'>,
+    db: Transaction<Database>,
+  ): Promise<Recorded | undefined> {
     const events = await this.#toEvents(changes, db)
-    if (events?.length === 0) return
+    if (events?.length === 0) return undefined
     const text = events ? JSON.stringify(events) : ''
     const previous = this.#head
     const isSet = events !== undefined && text.length <= this.#limits.setBytes
     const size = isSet ? text.length : 0
     await insertRow(db, position, previous, at, size, isSet ? text : null)
-    const set = isSet ? { index: position, previousIndex: previous, events } : undefined
-    const added = { position, previous, at, size, set }
-    this.#pending = { added, removed: await this.#remove(db, added, set ? this.#base : position) }
+    const set = isSet ? { set: { index: position, previousIndex: previous, events } } : {}
+    const added = { position, previous, at, size, ...set }
+    return { added, removed: await this.#remove(db, added, isSet ? this.#base : position) }
   }
 
   /** Undefined if they are too many, or cannot be told: that does not hinder the change. */
@@ -229,12 +236,10 @@ export class ModelLog implements CommitRecorder {
   }
 
   /** Follows a commit. Returns whether it changed the model. */
-  apply({ position, changes }: Pick<Commit, 'position' | 'changes'>): boolean {
-    const pending = this.#pending
-    this.#pending = undefined
-    // It may be that of a commit which failed, and whose position another one has now.
-    if (pending?.added.position !== position || !this.concerns(changes)) return false
-    const { added, removed } = pending
+  apply({ position, recorded }: Pick<Commit, 'position' | 'recorded'>): boolean {
+    const own = recorded?.[this.name] as Recorded | undefined
+    if (own === undefined) return false
+    const { added, removed } = own
     const last = removed.at(-1)
     this.#head = position
     this.#base = added.set ? Math.max(this.#base, last?.position ?? 0) : position

@@ -7,6 +7,7 @@ import type { Database } from '../database.ts'
 import { type Parameter, prepareQuery } from '../prepared-queries.ts'
 import type { AuditOrigin } from '../store.ts'
 import type { AnyChange } from '../transactions/changes.ts'
+import type { RowChange } from '../transactions/row-changes.ts'
 import { untyped } from '../untyped.ts'
 import { type AuditSealer, SEALED_COLUMNS, type SealedFields } from './audit-seal.ts'
 import { toAuditName, toAuditValues } from './audit-values.ts'
@@ -42,7 +43,7 @@ export class Audit {
   readonly #sealer: AuditSealer
   readonly #clock: Clock
   /** The result of `elapsed` at the time when the monotonic clock read zero. */
-  readonly #origin: number
+  #origin: number
   #head: string
 
   constructor(sealer: AuditSealer, clock: Clock, { hash, elapsed }: ChainHead) {
@@ -63,6 +64,17 @@ export class Audit {
 
   reset(mark: string): void {
     this.#head = mark
+  }
+
+  /**
+   * Continues after the records among rows that another process added. The age follows the clock of this process, as long as it is
+   * not behind: what a commit took on its way does not make the audit younger.
+   */
+  follow(rows: readonly RowChange[]): void {
+    const newest = rows.findLast((change) => change.table === 'audit_records' && change.operation === 'insert')
+    if (newest?.operation !== 'insert') return
+    this.#head = newest.row.hash as string
+    this.#origin = Math.max(this.#origin, (newest.row.elapsed as number) - this.#clock.monotonic())
   }
 
   /** Adds one record for each audited change, in the transaction of the changes. */

@@ -530,13 +530,17 @@ async function machineStateTable(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
-/** One row: the position and the time of the last commit, and the line of commits that it belongs to. */
+/**
+ * One row: the position and the time of the last commit, the line of commits that it belongs to, and, with a log that several
+ * controllers share, its place there.
+ */
 async function positionTable(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('commit_position')
     .addColumn('position', 'integer', (column) => column.notNull())
     .addColumn('at', 'integer', (column) => column.notNull())
     .addColumn('timeline', 'text', (column) => column.notNull())
+    .addColumn('chain', 'text', (column) => column.notNull().defaultTo(''))
     .modifyEnd(sql`strict`)
     .execute()
   await sql`insert into commit_position (position, at, timeline) values (0, 0, lower(hex(randomblob(16))))`.execute(db)

@@ -48,7 +48,7 @@ export function continueAfter(file: string, { position, at }: CommitPosition, no
       .digest('hex')
       .slice(0, TIMELINE_LENGTH)
     connection
-      .prepare('update commit_position set position = @position, at = @at, timeline = @timeline')
+      .prepare("update commit_position set position = @position, at = @at, timeline = @timeline, chain = ''")
       .run({ ...next, timeline })
     connection.prepare('delete from model_changes').run()
   } finally {

@@ -1,24 +1,22 @@
 // Groups waiting transactions into one commit: a savepoint each, one fsync for all; callers resume once it is on disk.
+//
+// A group begins with the turn that the log grants. If the database is the log, its commit is that of the group. If several
+// controllers share one, the rows are rolled back, and change once the log has taken the commit, as they do for everyone else.
 import { setImmediate } from 'node:timers'
-import type { Statement } from 'better-sqlite3'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import {
-  type AuditOrigin,
-  type CommitRecorder,
-  NonQueryAwaitError,
-  StoreMisuseError,
-  type TransactionScope,
-} from '../store.ts'
+import type { CommitLog, LoggedCommit, LogPosition, Turn } from '../commit-log.ts'
+import { type AuditOrigin, type CommitRecorder, StoreMisuseError, type TransactionScope } from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
-import { UncommittedChanges } from '../transactions/uncommitted-changes.ts'
-import type { CommitPosition } from './commit-position.ts'
+import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
 import type { SqliteDatabase } from './connection.ts'
+import { ControlStatements, type LogState } from './control-statements.ts'
 import type { DatabaseFiles } from './database-files.ts'
-import { isBusy, translateSqliteError } from './sqlite-errors.ts'
+import { applyRowChanges, RowsDifferError } from './row-apply.ts'
+import { RowCapture } from './row-capture.ts'
+import { isBusy, isConstraintViolation, translateSqliteError } from './sqlite-errors.ts'
 import type { PreparedStatements } from './statements.ts'
-import { openQueryHandle } from './transaction.ts'
 
 // A group ends at the first of these limits. Larger groups commit more per fsync, but delay other requests: at 64 bodies the
 // 99th percentile of an event-loop turn stays under 10 ms.
@@ -35,21 +33,8 @@ const MAX_BUSY_RETRIES = 100
 
 const RETRY_AFTER_SECONDS = 5
 
-/** A transaction that waits for its turn. */
-interface Job {
-  readonly body: (tx: TransactionScope) => Promise<unknown>
-  readonly origin: AuditOrigin
-  resolve(value: unknown): void
-  reject(error: unknown): void
-}
-
-/**
- * The outcome of a body. Its caller resumes after the group's commit, also if the body failed: a caller that resumed earlier
- * would run between two bodies, and read data that is not on disk yet.
- */
-type Outcome =
-  | { readonly job: Job; readonly isOk: true; readonly value: unknown; readonly changes: readonly Change[] }
-  | { readonly job: Job; readonly isOk: false; readonly error: unknown }
+// How many commits of others are applied at a time.
+const READ_LIMIT = 256
 
 /** The events that the queue reports to the store. */
 export interface GroupListener {
@@ -57,59 +42,55 @@ export interface GroupListener {
   committed(commit: Commit): Promise<void> | undefined
   /** Another process wrote to the file: cached data may be outdated. Called inside the next group. */
   foreignWrite(): void
+  /** The rows of this file are not those that the log has led to. Nothing of it may be served any more. */
+  diverged(error: unknown): void
+}
+
+interface GroupCommitParts {
+  readonly connection: SqliteDatabase
+  readonly statements: PreparedStatements
+  readonly audit: Audit
+  readonly files: DatabaseFiles
+  readonly clock: Clock
+  readonly log: CommitLog
+  readonly maxQueueLength: number
+  readonly listener: GroupListener
 }
 
 export class GroupCommit {
   /** They take part in every commit. */
   recorders: readonly CommitRecorder[] = []
-  readonly #connection: SqliteDatabase
-  readonly #statements: PreparedStatements
+  readonly #parts: GroupCommitParts
   readonly #control: ControlStatements
-  readonly #audit: Audit
-  readonly #files: DatabaseFiles
-  readonly #listener: GroupListener
-  readonly #maxQueueLength: number
+  readonly #bodies: BodyRunner
+  readonly #capture: RowCapture
   #jobs: Job[] = []
   #isScheduled = false
   #gatheringSince = 0
-  #isInsideBody = false
   #running: Promise<void> | undefined
   #busyRetries = 0
   #dataVersion: unknown
-  /** The position and the time of the last commit. */
-  #last: CommitPosition
-  readonly #clock: Clock
+  /** The last commit. */
+  #last: LogState
   #transactions = 0
-  #refused = 0
 
-  constructor(
-    connection: SqliteDatabase,
-    statements: PreparedStatements,
-    audit: Audit,
-    files: DatabaseFiles,
-    clock: Clock,
-    maxQueueLength: number,
-    listener: GroupListener,
-  ) {
-    this.#connection = connection
-    this.#statements = statements
+  constructor(parts: GroupCommitParts) {
+    this.#parts = parts
+    const { connection, statements, audit } = parts
     this.#control = new ControlStatements(connection)
-    this.#audit = audit
-    this.#files = files
-    this.#clock = clock
-    this.#maxQueueLength = maxQueueLength
-    this.#listener = listener
+    this.#bodies = new BodyRunner({ connection, statements, control: this.#control, audit })
+    this.#capture = new RowCapture(connection)
     this.#dataVersion = this.#control.dataVersion()
     this.#last = this.#control.readLast()
   }
 
   get stats() {
-    return { transactions: this.#transactions, refused: this.#refused, waiting: this.#jobs.length }
+    return { transactions: this.#transactions, refused: this.#bodies.refused, waiting: this.#jobs.length }
   }
 
   /** True while a transaction's body runs: then reads must use its own handle. */
   get isInsideBody(): boolean {
-    return this.#isInsideBody
+    return this.#bodies.isRunning
   }
 
   /**
@@ -117,8 +98,8 @@ export class GroupCommit {
    * @throws SERVER_TOO_MANY_REQUESTS if the queue is full; for privileged callers it is twice as long
    */
   add<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
-    if (this.#isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
-    if (this.#jobs.length >= this.#maxQueueLength * (origin.isPrivileged ? 2 : 1)) {
+    if (this.isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
+    if (this.#jobs.length >= this.#parts.maxQueueLength * (origin.isPrivileged ? 2 : 1)) {
       const cause = `${this.#jobs.length} transactions wait for their turn`
       return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
     }
@@ -154,18 +135,79 @@ export class GroupCommit {
 
   #drain(): void {
     this.#isScheduled = false
-    if (this.#jobs.length === 0 || !this.#begin()) return
-    const group = this.#jobs.splice(0)
-    this.#running = this.#runGroup(group).finally(() => {
+    if (this.#jobs.length > 0 && !this.#running) void this.#runAlone(() => this.#commitGroup())
+  }
+
+  /** Runs what may not overlap: a group, or commits of others. */
+  #runAlone(work: () => Promise<void>): Promise<void> {
+    const running = work().finally(() => {
       this.#running = undefined
       if (this.#jobs.length > 0) this.#schedule()
     })
+    this.#running = running.catch(() => undefined)
+    return running
+  }
+
+  /** Applies what others have committed since the last commit. @throws if the log is out of reach, or contradicts the rows */
+  async catchUp(): Promise<void> {
+    for (;;) {
+      const commits = await this.#parts.log.readAfter(this.#last, READ_LIMIT)
+      if (commits.length === 0) return
+      while (this.#running) await this.#running
+      await this.#runAlone(() => this.#follow(commits))
+    }
+  }
+
+  async #commitGroup(): Promise<void> {
+    let turn: Turn | undefined
+    try {
+      turn = await this.#parts.log.acquire(this.#last)
+      await this.#follow(turn.missed)
+      if (this.#begin()) await this.#runGroup(turn, this.#jobs.splice(0))
+    } catch (error) {
+      for (const job of this.#jobs.splice(0)) job.reject(toUnavailableError(error))
+    } finally {
+      await turn?.abandon()
+    }
+  }
+
+  /** Applies commits of others: to the rows, all at once, and then to what follows them. */
+  async #follow(commits: readonly LoggedCommit[]): Promise<void> {
+    const missed = commits.filter(({ position }) => position > this.#last.position)
+    if (missed.length === 0) return
+    this.#applyRows(missed)
+    for (const commit of missed) {
+      this.#parts.audit.follow(commit.rows)
+      await this.#parts.listener.committed(commit)
+    }
+  }
+
+  #applyRows(commits: readonly LoggedCommit[]): void {
+    const { connection, statements, files, listener } = this.#parts
+    files.requirePresent()
+    this.#control.begin.run()
+    try {
+      requireSuccessive(this.#last, commits)
+      this.#capture.pause(() => {
+        for (const { rows } of commits) applyRowChanges(connection, statements, rows)
+      })
+      const { position, at, chain } = commits.at(-1) as LoggedCommit
+      this.#control.setLast.run({ position, at, chain })
+      this.#control.commit.run()
+      this.#last = { position, at, chain }
+    } catch (error) {
+      this.#rollBack()
+      if (error instanceof RowsDifferError || isConstraintViolation(error)) listener.diverged(error)
+      throw error
+    }
+    files.requirePresent()
   }
 
   /** Opens the group's transaction. Returns false if another process has locked the database; it is then retried later. */
   #begin(): boolean {
     try {
-      this.#files.requirePresent()
+      this.#parts.files.requirePresent()
+      this.#capture.set(this.#parts.log.needsRows)
       this.#control.begin.run()
       this.#busyRetries = 0
       return true
@@ -182,28 +224,26 @@ export class GroupCommit {
     }
   }
 
-  // Nothing here yields to the event loop, so no request reads between the statements of a group.
-  async #runGroup(group: Job[]): Promise<void> {
+  // Up to the commit, or to its way to a log that is shared, nothing yields to the event loop, so no request reads between the
+  // statements of a group.
+  async #runGroup(turn: Turn, group: Job[]): Promise<void> {
+    const { audit } = this.#parts
     const outcomes: Outcome[] = []
-    const tables = new Set<string>()
+    const mark = audit.mark()
     let failure: unknown
-    let changes: readonly Change[] = []
-    const mark = this.#audit.mark()
     try {
       this.#noticeForeignWrites()
-      await this.#runBodies(group, outcomes, tables)
-      changes = listChanges(outcomes)
-      const next = this.#next(outcomes)
-      await this.#record({ ...next, changes })
-      failure = this.#commit(next)
+      const commit = await this.#makeCommit(group, outcomes)
+      failure = await this.#commit(turn, commit)
       this.#jobs = [...group.slice(outcomes.length), ...this.#jobs]
+      if (failure === undefined) failure = await this.#announce(outcomes, commit)
+      else audit.reset(mark)
     } catch (error) {
       failure = toUnavailableError(error)
       this.#rollBack()
+      audit.reset(mark)
       for (const job of group.slice(outcomes.length)) job.reject(failure)
     }
-    if (failure !== undefined) this.#audit.reset(mark)
-    else failure = await this.#announce(outcomes, { ...this.#last, changes, tables: [...tables] })
     for (const outcome of outcomes) {
       if (!outcome.isOk) outcome.job.reject(outcome.error)
       else if (failure !== undefined) outcome.job.reject(failure)
@@ -211,16 +251,25 @@ export class GroupCommit {
     }
   }
 
+  /** Runs the bodies of a group, and what belongs to its commit. */
+  async #makeCommit(group: readonly Job[], outcomes: Outcome[]): Promise<Commit> {
+    const tables = new Set<string>()
+    await this.#runBodies(group, outcomes, tables)
+    const commit = { ...this.#next(outcomes), changes: listChanges(outcomes), tables: [...tables] }
+    const recorded = await this.#record(commit)
+    return recorded === undefined ? commit : { ...commit, recorded }
+  }
+
   async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>): Promise<void> {
     const started = performance.now()
     const changes: Change[] = []
     for (const job of group.slice(0, MAX_TRANSACTIONS)) {
       if (outcomes.length > 0 && performance.now() - started > MAX_GROUP_MS) break
-      const outcome = await this.#runBody(job, tables, changes)
+      const outcome = await this.#bodies.run(job, tables, changes)
       outcomes.push(outcome)
       if (outcome.isOk) for (const change of outcome.changes) changes.push(change)
       // If the disk is full, for example, SQLite rolls back the whole transaction, not only this savepoint.
-      if (!this.#connection.inTransaction) break
+      if (!this.#parts.connection.inTransaction) break
     }
   }
 
@@ -230,40 +279,36 @@ export class GroupCommit {
     if (version === this.#dataVersion) return
     this.#dataVersion = version
     this.#last = this.#control.readLast()
-    this.#listener.foreignWrite()
-    this.#files.requireLock()
+    this.#parts.listener.foreignWrite()
+    this.#parts.files.requireLock()
   }
 
   /** The position and the time of the commit of a group: the next ones, if any of it succeeded. */
-  #next(outcomes: readonly Outcome[]): CommitPosition {
+  #next(outcomes: readonly Outcome[]): Pick<Commit, 'position' | 'at'> {
     const { position, at } = this.#last
-    if (!outcomes.some(({ isOk }) => isOk)) return this.#last
-    return { position: position + 1, at: Math.max(this.#clock.now(), at + 1) }
+    if (!outcomes.some(({ isOk }) => isOk)) return { position, at }
+    return { position: position + 1, at: Math.max(this.#parts.clock.now(), at + 1) }
   }
 
-  /** Has the recorders write what belongs to the commit. */
-  async #record(commit: Omit<Commit, 'tables'>): Promise<void> {
+  /** Has the recorders write what belongs to the commit. Returns what they say of it, by their names. */
+  async #record(commit: Commit): Promise<Commit['recorded']> {
     const recorders = this.recorders.filter((recorder) => recorder.concerns(commit.changes))
-    if (recorders.length === 0 || !this.#connection.inTransaction) return
-    const handle = openQueryHandle(this.#statements)
-    this.#isInsideBody = true
-    try {
-      for (const recorder of recorders) await recorder.record(commit, handle.db)
-    } finally {
-      handle.close()
-      this.#isInsideBody = false
-    }
+    if (recorders.length === 0 || !this.#parts.connection.inTransaction) return undefined
+    return this.#bodies.runLast(async (db) => {
+      const recorded: Record<string, unknown> = {}
+      for (const recorder of recorders) recorded[recorder.name] = await recorder.record(commit, db)
+      return recorded
+    })
   }
 
   /** Commits the group. Returns the error for its callers if that fails. */
-  #commit(next: CommitPosition): unknown {
+  async #commit(turn: Turn, commit: Commit): Promise<unknown> {
+    const { log, connection } = this.#parts
     try {
-      if (!this.#connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
-      if (next !== this.#last) this.#control.setLast.run(next)
-      this.#control.commit.run()
-      this.#last = next
-      // A commit to a deleted file is not stored, so its callers must not resume as if it were.
-      this.#files.requirePresent()
+      if (!connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
+      if (commit.position === this.#last.position) this.#rollBack()
+      else if (log.isDeciding) await this.#commitToLog(turn, commit)
+      else await this.#commitRows(turn, commit)
       return undefined
     } catch (error) {
       this.#rollBack()
@@ -271,8 +316,31 @@ export class GroupCommit {
     }
   }
 
+  /** Commits the rows of a group to the database, which is the log. */
+  async #commitRows(turn: Turn, commit: Commit): Promise<void> {
+    const { log, files } = this.#parts
+    const { position, at } = commit
+    const rows = log.needsRows ? this.#capture.take() : undefined
+    this.#control.setLast.run({ position, at, chain: '' })
+    this.#control.commit.run()
+    this.#last = { position, at, chain: '' }
+    // A commit to a deleted file is not stored, so its callers must not resume as if it were.
+    files.requirePresent()
+    if (rows) await turn.publish({ ...commit, rows })
+  }
+
+  /**
+   * Has the log take what a group changes, and changes the rows then. Reads meanwhile find the state before: nothing is visible
+   * that the log may refuse.
+   */
+  async #commitToLog(turn: Turn, commit: Commit): Promise<void> {
+    const rows = this.#capture.take()
+    this.#rollBack()
+    this.#applyRows([await turn.publish({ ...commit, rows })])
+  }
+
   #rollBack(): void {
-    if (this.#connection.inTransaction) this.#control.rollback.run()
+    if (this.#parts.connection.inTransaction) this.#control.rollback.run()
   }
 
   /**
@@ -282,71 +350,15 @@ export class GroupCommit {
    */
   #announce(outcomes: readonly Outcome[], commit: Commit): Promise<unknown> | undefined {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
-    return this.#listener.committed(commit)?.then(() => undefined, toUnavailableError)
+    return this.#parts.listener.committed(commit)?.then(() => undefined, toUnavailableError)
   }
+}
 
-  /** Runs one body in its savepoint. */
-  async #runBody(job: Job, tables: Set<string>, earlierChanges: readonly Change[]): Promise<Outcome> {
-    const mark = this.#audit.mark()
-    const uncommitted = new UncommittedChanges(earlierChanges)
-    const handle = openQueryHandle(this.#statements)
-    this.#isInsideBody = true
-    try {
-      this.#control.savepoint.run()
-      const value = await this.#rejectNonQueryAwait(async () => {
-        const result = await job.body({ db: handle.db, uncommitted, record: (change) => uncommitted.add(change) })
-        await this.#audit.append(handle.db, uncommitted.own, job.origin)
-        return result
-      })
-      this.#control.release.run()
-      for (const table of handle.tables) tables.add(table)
-      return { job, isOk: true, value, changes: uncommitted.own }
-    } catch (error) {
-      this.#audit.reset(mark)
-      this.#undoBody()
-      return { job, isOk: false, error: translateSqliteError(error) }
-    } finally {
-      handle.close()
-      this.#isInsideBody = false
-    }
-  }
-
-  #undoBody(): void {
-    if (!this.#connection.inTransaction) return
-    try {
-      this.#control.rollbackTo.run()
-      this.#control.release.run()
-    } catch {
-      // Then the whole group is rolled back, and each of its callers gets the error of the commit.
-      this.#rollBack()
-    }
-  }
-
-  /**
-   * Runs `work`, or rejects it as soon as it awaits anything but its own queries. If all microtasks are done and `work` is
-   * not, it awaits the event loop: `process.nextTick` from a microtask runs exactly then, before any I/O.
-   */
-  #rejectNonQueryAwait<T>(work: () => Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      let isSettled = false
-      work().then(
-        (value) => {
-          isSettled = true
-          resolve(value)
-        },
-        (error) => {
-          isSettled = true
-          reject(error)
-        },
-      )
-      queueMicrotask(() =>
-        process.nextTick(() => {
-          if (isSettled) return
-          this.#refused += 1
-          reject(new NonQueryAwaitError())
-        }),
-      )
-    })
+/** @throws RowsDifferError unless each commit follows the one before it */
+function requireSuccessive(last: LogPosition, commits: readonly LoggedCommit[]): void {
+  for (const [at, { position }] of commits.entries()) {
+    const expected = last.position + at + 1
+    if (position !== expected) throw new RowsDifferError(`the log has the commit ${position} in place of ${expected}`)
   }
 }
 
@@ -358,39 +370,4 @@ function listChanges(outcomes: readonly Outcome[]): readonly Change[] {
 
 function toUnavailableError(cause: unknown): unknown {
   return errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
-}
-
-/** The statements around bodies, prepared once. */
-class ControlStatements {
-  readonly begin: Statement
-  readonly commit: Statement
-  readonly rollback: Statement
-  readonly savepoint: Statement
-  readonly release: Statement
-  readonly rollbackTo: Statement
-  readonly setLast: Statement<[CommitPosition]>
-  readonly #last: Statement
-  readonly #dataVersion: Statement
-
-  constructor(connection: SqliteDatabase) {
-    this.begin = connection.prepare('begin immediate')
-    this.commit = connection.prepare('commit')
-    this.rollback = connection.prepare('rollback')
-    this.savepoint = connection.prepare('savepoint body')
-    this.release = connection.prepare('release body')
-    this.rollbackTo = connection.prepare('rollback to body')
-    this.setLast = connection.prepare('update commit_position set position = @position, at = @at')
-    this.#last = connection.prepare('select position, at from commit_position')
-    this.#dataVersion = connection.prepare('pragma data_version').pluck()
-  }
-
-  /** The position and the time of the last commit. */
-  readLast(): CommitPosition {
-    return this.#last.get() as CommitPosition
-  }
-
-  /** Changes if another connection writes to the file, but not if this one does. */
-  dataVersion(): unknown {
-    return this.#dataVersion.get()
-  }
 }

@@ -12,6 +12,11 @@ export function isBusy(error: unknown): boolean {
   return getCode(error).startsWith('SQLITE_BUSY')
 }
 
+/** Whether a row contradicts the others. */
+export function isConstraintViolation(error: unknown): boolean {
+  return getCode(error).startsWith('SQLITE_CONSTRAINT')
+}
+
 /** Whether the content of a file is damaged. */
 export function isDamaged(error: unknown): boolean {
   return /^SQLITE_(CORRUPT|NOTADB)/.test(getCode(error))

@@ -5,7 +5,9 @@ import type { Clock, Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import { Audit, type ChainHead } from '../audit/audit.ts'
 import { type AuditSealer, CHAIN_START, type SealedRecord } from '../audit/audit-seal.ts'
+import type { CommitLog } from '../commit-log.ts'
 import type { Database } from '../database.ts'
+import { LocalLog } from '../local-log.ts'
 import { MIGRATIONS, type Migration, migrate, needsMigration, requireOwnSchema } from '../migrate.ts'
 import { ResultCache } from '../result-cache.ts'
 import {
@@ -19,7 +21,7 @@ import {
   type TransactionScope,
 } from '../store.ts'
 import type { Commit } from '../transactions/changes.ts'
-import { type ProjectionError, Projections } from '../transactions/projection.ts'
+import { Projections } from '../transactions/projection.ts'
 import { openForWriting, type SqliteDatabase } from './connection.ts'
 import { CostExceededError, CostGuard } from './cost-guard.ts'
 import { DatabaseFiles } from './database-files.ts'
@@ -42,8 +44,13 @@ export interface SqliteStoreOptions {
   readonly auditSealer: AuditSealer
   /** Receives errors of background work. */
   reportError(error: unknown): void
-  /** Stops the process, because memory no longer holds what the rows hold. By default an uncaught exception does. */
-  readonly fail?: (error: ProjectionError) => void
+  /**
+   * Stops the process, because memory no longer holds what the rows hold, or rows not what the log has led to. By default an
+   * uncaught exception does.
+   */
+  readonly fail?: (error: Error) => void
+  /** The log in which commits become durable. Defaults to the database itself. */
+  readonly log?: CommitLog
   /** How many transactions may wait for their turn; more are refused. */
   readonly maxQueueLength?: number
   /** Called before a database that has data is migrated. */
@@ -94,10 +101,12 @@ class SqliteStore implements Store {
   /** The approximate number of records that were ever created, and that number at the last analysis of the tables. */
   #createdRecords: number
   #analyzedRecords: number
+  #divergence: Error | undefined
   #isClosed = false
 
   constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteStoreOptions) {
-    const { auditSealer, reportError, fail = crash, maxQueueLength = MAX_QUEUE_LENGTH } = options
+    const { auditSealer, reportError, fail = crash, log = new LocalLog() } = options
+    const { maxQueueLength = MAX_QUEUE_LENGTH } = options
     const statements = new PreparedStatements(connection)
     const audit = new Audit(auditSealer, clock, readChainHead(connection, auditSealer, clock.now()))
     this.auditSealer = auditSealer
@@ -111,11 +120,18 @@ class SqliteStore implements Store {
     this.#scans = new Scans(file, files)
     this.#streams = new Streams(file, files, this.#scans)
     this.#reportError = reportError
-    this.#queue = new GroupCommit(connection, statements, audit, files, clock, maxQueueLength, {
-      committed: (commit) => this.#announce(commit),
-      foreignWrite: () => {
-        this.results.clear()
-        reportError(new Error('another process wrote to the database: cached data may be outdated'))
+    this.#queue = new GroupCommit({
+      ...{ connection, statements, audit, files, clock, log, maxQueueLength },
+      listener: {
+        committed: (commit) => this.#announce(commit),
+        foreignWrite: () => {
+          this.results.clear()
+          reportError(new Error('another process wrote to the database: cached data may be outdated'))
+        },
+        diverged: (error) => {
+          this.#divergence = new Error('the rows differ from those of the log', { cause: error })
+          fail(this.#divergence)
+        },
       },
     })
     this.#executor = new SqliteExecutor(statements, {
@@ -136,9 +152,18 @@ class SqliteStore implements Store {
 
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreMisuseError('the store is closed'))
-    const { failure } = this.projections
-    if (failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: failure }))
+    if (this.#failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: this.#failure }))
     return this.#queue.add(body, origin)
+  }
+
+  /** The error after which nothing may be served. */
+  get #failure(): Error | undefined {
+    return this.#divergence ?? this.projections.failure
+  }
+
+  async catchUp(): Promise<void> {
+    if (this.#failure) throw this.#failure
+    await this.#queue.catchUp()
   }
 
   recordBy(...recorders: readonly CommitRecorder[]): void {
@@ -176,8 +201,7 @@ class SqliteStore implements Store {
   }
 
   requireUsable(): void {
-    const { failure } = this.projections
-    if (failure) throw failure
+    if (this.#failure) throw this.#failure
     this.#files.requirePresent()
     readNewestAuditRecord(this.#connection)
   }
@@ -224,7 +248,7 @@ class SqliteStore implements Store {
   }
 }
 
-function crash(error: ProjectionError): void {
+function crash(error: Error): void {
   setImmediate(() => {
     throw error
   })

@@ -22,6 +22,8 @@ export interface Commit {
   readonly changes: readonly Change[]
   /** The tables that statements of the commit wrote to. */
   readonly tables: readonly string[]
+  /** By the name of a recorder of the store: its words about the commit, which it alone can read. */
+  readonly recorded?: Readonly<Record<string, unknown>> | undefined
 }
 
 type Registered = (typeof resources)[number]

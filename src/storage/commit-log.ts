@@ -1,0 +1,54 @@
+// The interface of the log: where commits are ordered and become durable. It is the database itself, or one that several controllers
+// share, each of which applies to its rows what the log has taken.
+import type { Commit } from './transactions/changes.ts'
+import type { RowChange } from './transactions/row-changes.ts'
+
+/** A place in a log. */
+export interface LogPosition {
+  /** How many commits led to it. */
+  readonly position: number
+  /** Tells what they were: two logs with the same chain at a position hold the same up to it. */
+  readonly chain: string
+}
+
+/** A commit with the rows that it changes, for a log to take. */
+export interface CommitDraft extends Commit {
+  readonly rows: readonly RowChange[]
+}
+
+/** A commit that a log has taken. It is plain JSON. */
+export interface LoggedCommit extends CommitDraft, LogPosition {
+  /** Tells it from every other attempt to commit. */
+  readonly id: string
+  /** The controller that made it. */
+  readonly node: string
+}
+
+/** The right to commit next, which one controller has at a time. It ends with `publish` or `abandon`. */
+export interface Turn {
+  /** The commits after the position that the caller stated: its own is the next one after these. */
+  readonly missed: readonly LoggedCommit[]
+  /**
+   * Settles once the commit is durable, and others can read it.
+   * @throws if it is not, or if nothing tells whether it is: then what the log has next is the truth
+   */
+  publish(commit: CommitDraft): Promise<LoggedCommit>
+  abandon(): Promise<void>
+}
+
+export interface CommitLog {
+  /**
+   * Whether the log decides what is committed: rows change only after it has taken a commit. Otherwise they have changed before,
+   * because the database is the log.
+   */
+  readonly isDeciding: boolean
+  /** Whether commits are taken with their rows, which has a cost. */
+  readonly needsRows: boolean
+  /**
+   * Waits for the right to commit.
+   * @throws if the log is out of reach, or does not lead on from `after`
+   */
+  acquire(after: LogPosition): Promise<Turn>
+  /** The commits after a position, in order: none, or at most `limit` of them. @throws as `acquire` does */
+  readAfter(after: LogPosition, limit: number): Promise<readonly LoggedCommit[]>
+}

@@ -1,0 +1,321 @@
+// Stores that share a log: what was acknowledged is in it once, without gaps, whatever fails, and all of them end with the same rows.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Kysely } from 'kysely'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ChainVerifier } from '../../src/storage/audit/audit-chain.ts'
+import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
+import type { Database } from '../../src/storage/database.ts'
+import { openForReading } from '../../src/storage/sqlite/connection.ts'
+import { digestRows, listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
+import type { AuditOrigin, Store, TransactionScope } from '../../src/storage/store.ts'
+import type { Change, Commit } from '../../src/storage/transactions/changes.ts'
+import type { DerivedRows } from '../../src/storage/transactions/projection.ts'
+import { TestClock } from '../world/controller.ts'
+import { type Fault, type FaultSource, MemoryLog } from '../world/memory-log.ts'
+import { type Random, random } from '../world/random.ts'
+
+const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
+const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
+
+/** The ids that exist, in memory. */
+class Ids implements DerivedRows {
+  readonly kind = 'derived rows'
+  readonly name = 'ids'
+  ids = new Set<string>()
+
+  async rebuild(db: Kysely<Database>): Promise<void> {
+    this.ids = new Set(await readIds(db))
+  }
+
+  apply({ changes }: Commit): void {
+    for (const { operation, id } of changes) {
+      if (operation === 'create') this.ids.add(id)
+      if (operation === 'delete') this.ids.delete(id)
+    }
+  }
+}
+
+async function readIds(db: Kysely<Database>): Promise<string[]> {
+  return (await db.selectFrom('identity_types').select('id').execute()).map(({ id }) => id)
+}
+
+interface Node {
+  readonly name: string
+  store: Store
+  ids: Ids
+}
+
+let directory: string
+let log: MemoryLog
+let clock: TestClock
+const nodes: Node[] = []
+
+async function openNode(name: string, findFault?: FaultSource): Promise<Pick<Node, 'store' | 'ids'>> {
+  const store = await openSqliteStore(join(directory, `${name}.db`), clock, {
+    auditSealer,
+    log: log.connect(name, findFault),
+    fail(error) {
+      throw error
+    },
+    reportError(error) {
+      throw error
+    },
+  })
+  const ids = new Ids()
+  await store.projections.start(ids)
+  return { store, ids }
+}
+
+async function addNode(name: string, findFault?: FaultSource): Promise<Node> {
+  const node = { name, ...(await openNode(name, findFault)) }
+  nodes.push(node)
+  return node
+}
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'shared-log-'))
+  log = new MemoryLog()
+  clock = new TestClock(1_000_000)
+})
+afterEach(async () => {
+  for (const { store } of nodes.splice(0)) await store.close()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+const digest = ({ name }: Node) => {
+  const connection = openForReading(join(directory, `${name}.db`))
+  try {
+    return digestRows(connection)
+  } finally {
+    connection.close()
+  }
+}
+const change = (operation: 'create' | 'delete', id: string): Change => ({
+  operation,
+  audit: 'event',
+  resource: 'identity-types',
+  id,
+  at: 1,
+})
+const add = (id: string) => async (tx: TransactionScope) => {
+  await tx.db.insertInto('identity_types').values({ id, createdAt: 1, updatedAt: 1, tags: '{}', name: id }).execute()
+  tx.record(change('create', id))
+}
+
+describe('a store on a log that others share', () => {
+  it('commits after what the others have committed, and sees it in rows and in memory', async () => {
+    const [first, second] = [await addNode('first'), await addNode('second')]
+    await first.store.write(add('a'), ORIGIN)
+    const observed = await second.store.write(
+      async ({ db }) => ({ rows: await readIds(db), memory: [...second.ids.ids] }),
+      ORIGIN,
+    )
+    await second.store.write(add('b'), ORIGIN)
+    await first.store.catchUp()
+
+    expect(observed.rows).toContain('a')
+    expect(observed.memory).toContain('a')
+    expect([...first.ids.ids]).toContain('b')
+    expect(log.commits.map(({ position, node }) => [position, node])).toEqual([
+      [1, 'first'],
+      [2, 'second'],
+      [3, 'second'],
+    ])
+  })
+
+  it('shows nothing that the log has not taken, also to reads while it waits', async () => {
+    let publishes = 0
+    const readMeanwhile: string[][] = []
+    const node = await addNode('first', (call) => {
+      if (call === 'publish' && ++publishes === 1) return 'refused'
+      return undefined
+    })
+    const failed = node.store.write(add('refused'), ORIGIN)
+    let isOver = false
+    const settled = failed.then(
+      () => undefined,
+      (error) => {
+        isOver = true
+        return error
+      },
+    )
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve))
+      readMeanwhile.push(await readIds(node.store.db))
+    }
+
+    expect(await settled).toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+    expect(readMeanwhile.flat()).not.toContain('refused')
+    expect(node.ids.ids).not.toContain('refused')
+    await node.store.write(add('later'), ORIGIN)
+    expect(log.commits.map(({ changes }) => changes.map(({ id }) => id))).toEqual([['later']])
+  })
+
+  it('follows its own commit whose outcome it did not learn', async () => {
+    let publishes = 0
+    const node = await addNode('first', (call) => (call === 'publish' && ++publishes === 1 ? 'unknown' : undefined))
+
+    await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+    await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({ name: 'UniqueViolationError' })
+
+    expect(log.commits).toHaveLength(1)
+    expect(node.ids.ids).toContain('unknown')
+  })
+
+  it('offers the log nothing if no transaction of a group succeeds', async () => {
+    const node = await addNode('first')
+    const failure = node.store.write(async () => Promise.reject(new Error('on purpose')), ORIGIN)
+    await expect(failure).rejects.toThrow('on purpose')
+    await node.store.write(add('a'), ORIGIN)
+
+    expect(log.commits.map(({ position }) => position)).toEqual([1])
+  })
+
+  it('refuses transactions while the log is out of reach, and reads on', async () => {
+    let isReachable = true
+    const node = await addNode('first', () => (isReachable ? undefined : 'refused'))
+    await node.store.write(add('a'), ORIGIN)
+    isReachable = false
+
+    await expect(node.store.write(add('b'), ORIGIN)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE', status: 503 })
+    await expect(node.store.catchUp()).rejects.toThrow()
+    expect(await readIds(node.store.db)).toContain('a')
+    isReachable = true
+    await node.store.write(add('b'), ORIGIN)
+    expect(await readIds(node.store.db)).toContain('b')
+  })
+
+  it('refuses a log that does not lead on from its rows', async () => {
+    const node = await addNode('first')
+    await node.store.write(add('a'), ORIGIN)
+    await node.store.close()
+    log = new MemoryLog()
+    Object.assign(node, await openNode('first'))
+
+    await expect(node.store.write(add('b'), ORIGIN)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+    expect(log.commits).toEqual([])
+  })
+})
+
+// A run of its own may try far more, with other seeds: each group is about six transactions.
+const ROUNDS = Number(process.env.CONTROLLER_TEST_ROUNDS ?? 40)
+const SEED = Number(process.env.CONTROLLER_TEST_SEED ?? 1)
+
+const PUBLISH_FAULTS: readonly Fault[] = ['refused', 'unknown', 'looked up', 'crash before', 'crash after']
+
+describe('three stores that share a log in which anything fails', () => {
+  it('lose nothing that was acknowledged, repeat nothing, and end with the same rows', async () => {
+    const dice = random(SEED)
+    let isCalm = false
+    const crashed = new Set<string>()
+    const faultsOf =
+      (name: string): FaultSource =>
+      (call) => {
+        if (isCalm || !dice.oneIn(8)) return undefined
+        const fault = call === 'publish' ? dice.pick(PUBLISH_FAULTS) : 'refused'
+        if (fault.startsWith('crash')) crashed.add(name)
+        return fault
+      }
+    for (const name of ['first', 'second', 'third']) await addNode(name, faultsOf(name))
+    const outcomes = new Map<string, 'acknowledged' | 'failed' | 'refused' | 'unknown'>()
+    for (let round = 0; round < ROUNDS; round++) {
+      clock.advance(dice.below(50))
+      await Promise.all(nodes.map((node) => runGroup(node, `${round} ${node.name}`, dice, outcomes, crashed)))
+      for (const node of nodes) {
+        if (!crashed.delete(node.name)) continue
+        Object.assign(node, await openNode(node.name, faultsOf(node.name)))
+      }
+    }
+    isCalm = true
+    for (const { store } of nodes) await store.catchUp()
+
+    const logged = log.commits.flatMap(({ changes }) =>
+      changes.filter(({ operation }) => operation === 'create').map(({ id }) => id),
+    )
+    const withOutcome = (wanted: string) => [...outcomes].filter(([, outcome]) => outcome === wanted).map(([id]) => id)
+    expect(new Set(logged).size, 'no transaction is in the log twice').toBe(logged.length)
+    expect(
+      withOutcome('acknowledged').filter((id) => !logged.includes(id)),
+      'lost',
+    ).toEqual([])
+    expect(
+      withOutcome('failed').filter((id) => logged.includes(id)),
+      'failed, but in the log',
+    ).toEqual([])
+    expect(log.commits.map(({ position }) => position)).toEqual(log.commits.map((_, at) => at + 1))
+    for (const kind of ['acknowledged', 'failed', 'refused'] as const) expect(withOutcome(kind)).not.toEqual([])
+    const [first, ...others] = nodes.map(digest)
+    for (const other of others) expect(listDifferentTables(first!, other)).toEqual([])
+    for (const node of nodes) await expectConsistent(node)
+  }, 600_000)
+})
+
+/** Starts some transactions at once, and notes what becomes of each; those of a process that ends become nothing. */
+async function runGroup(
+  { name, store, ids }: Node,
+  prefix: string,
+  dice: Random,
+  outcomes: Map<string, string>,
+  crashed: ReadonlySet<string>,
+): Promise<void> {
+  let left = 1 + dice.below(8)
+  const settled = new Promise<void>((resolve) => {
+    const settle = () => --left === 0 && resolve()
+    for (let nth = left; nth > 0; nth--) {
+      const id = `${prefix} ${nth}`
+      const isBad = dice.oneIn(5)
+      outcomes.set(id, 'unknown')
+      store.write(makeBody(id, isBad, ids, dice), ORIGIN).then(
+        () => {
+          outcomes.set(id, 'acknowledged')
+          settle()
+        },
+        (error) => {
+          const isStorage = (error as { code?: string }).code === 'STORAGE_UNAVAILABLE'
+          if (!isStorage && !isBad) throw error
+          outcomes.set(id, isBad ? 'failed' : 'refused')
+          settle()
+        },
+      )
+    }
+  })
+  const ended = (async () => {
+    while (!crashed.has(name)) await new Promise((resolve) => setImmediate(resolve))
+  })()
+  await Promise.race([settled, ended])
+  if (!crashed.has(name) && dice.oneIn(3)) await store.catchUp().catch(() => undefined)
+}
+
+/** Adds a record, removes an earlier one at times, and requires that memory holds what the rows held before the group. */
+function makeBody(id: string, isBad: boolean, memory: Ids, dice: Random) {
+  return async (tx: TransactionScope) => {
+    const idsBefore = new Set(memory.ids)
+    for (const { operation, id: changed } of tx.uncommitted.earlier)
+      if (operation === 'create') idsBefore.add(changed)
+      else idsBefore.delete(changed)
+    expect(idsBefore).toEqual(new Set(await readIds(tx.db)))
+    await add(id)(tx)
+    if (dice.oneIn(3)) {
+      const victim = dice.pick([...idsBefore])
+      const { numDeletedRows } = await tx.db
+        .deleteFrom('identity_types')
+        .where('id', '=', victim)
+        .executeTakeFirstOrThrow()
+      expect(numDeletedRows).toBe(1n)
+      tx.record({ ...change('delete', victim), count: 1 })
+    }
+    if (isBad) throw new Error('on purpose')
+  }
+}
+
+/** Requires that memory holds what the rows hold, and that the audit is one chain. */
+async function expectConsistent({ store, ids }: Node): Promise<void> {
+  expect(ids.ids).toEqual(new Set(await readIds(store.db)))
+  const verifier = new ChainVerifier(auditSealer)
+  for (const record of await store.db.selectFrom('audit_records').selectAll().orderBy('n').execute())
+    verifier.add(record)
+  expect(verifier.report().findings).toEqual([])
+}

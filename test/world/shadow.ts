@@ -1,0 +1,106 @@
+// A second controller that follows that of a test by its commits alone: at the end both have the same rows, and what the follower has
+// in memory matches them.
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Controller, type OpenOptions, openController } from '../../src/controller.ts'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import type { CommitLog, LoggedCommit } from '../../src/storage/commit-log.ts'
+import type { LocalLog } from '../../src/storage/local-log.ts'
+import { openForReading } from '../../src/storage/sqlite/connection.ts'
+import { digestRows, listDifferentTables, type RowDigests } from '../../src/storage/sqlite/row-digest.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { type Projection, Projections } from '../../src/storage/transactions/projection.ts'
+import { describePrivateState } from './private-state.ts'
+
+/** The projections of each store. */
+const started = new WeakMap<Projections, readonly Projection[]>()
+const { start } = Projections.prototype
+Projections.prototype.start = function (...projections) {
+  started.set(this, [...(started.get(this) ?? []), ...projections])
+  return start.apply(this, [...projections])
+}
+
+/** The log as a controller sees it that only follows. */
+class FollowedLog implements CommitLog {
+  readonly isDeciding = true
+  readonly needsRows = true
+  #commits: string[] = []
+
+  add(commit: LoggedCommit): void {
+    this.#commits.push(JSON.stringify(commit))
+  }
+
+  async acquire(): Promise<never> {
+    throw new Error('a controller that only follows was asked to commit')
+  }
+
+  async readAfter(): Promise<readonly LoggedCommit[]> {
+    return this.#commits.splice(0).map((commit) => JSON.parse(commit) as LoggedCommit)
+  }
+}
+
+export class Shadow {
+  readonly #directory: string
+  readonly #controller: Controller
+  readonly #followed: string
+  readonly #unfollow: () => void
+
+  private constructor(directory: string, controller: Controller, followed: string, unfollow: () => void) {
+    this.#directory = directory
+    this.#controller = controller
+    this.#followed = followed
+    this.#unfollow = unfollow
+  }
+
+  /** Opens the shadow of a controller that is open and at rest, with the options that this one was opened with. */
+  static async open(options: OpenOptions, log: LocalLog): Promise<Shadow> {
+    const directory = join(mkdtempSync(join(tmpdir(), 'controller-shadow-')), 'data')
+    const commitLog = new FollowedLog()
+    const unfollow = log.follow((commit) => commitLog.add(commit))
+    // No commit can come between, because nothing is awaited.
+    cpSync(options.directory, directory, { recursive: true, filter: (path) => !path.endsWith('-shm') })
+    const controller = await openController({ ...options, directory, commitLog })
+    return new Shadow(directory, controller, options.directory, unfollow)
+  }
+
+  /** Expects no difference from the controller, which is closed; closes the shadow. */
+  async compareAndClose(): Promise<void> {
+    this.#unfollow()
+    const { store } = this.#controller
+    try {
+      await store.catchUp()
+      const differentTables = listDifferentTables(digestFile(this.#followed), digestFile(this.#directory))
+      if (differentTables.length > 0) throw new Error(`a follower has other rows of ${differentTables.join(', ')}`)
+      const differences = await listDifferencesInMemory(store)
+      if (differences.length > 0)
+        throw new Error(`what a follower has in memory differs from its rows: ${differences.join('; ')}`)
+    } finally {
+      await this.#controller.close()
+      rmSync(this.#directory, { recursive: true, force: true })
+    }
+  }
+}
+
+/** Compares each projection that holds rows in another form with what it holds once it has been read from the rows again. */
+async function listDifferencesInMemory(store: Store): Promise<string[]> {
+  const compared = await store.projections.findDifferences()
+  const differences = compared.map(({ projection, description }) => `${projection}: ${description}`)
+  for (const projection of started.get(store.projections) ?? []) {
+    if (projection.kind !== 'derived rows' || projection.findDifferences) continue
+    const before = describePrivateState(projection)
+    await projection.rebuild(store.db)
+    const after = describePrivateState(projection)
+    if (before !== after) differences.push(`${projection.name} was ${before}, and is ${after}`)
+  }
+  return differences
+}
+
+function digestFile(directory: string): RowDigests {
+  const connection = openForReading(getDataPaths(directory).database)
+  try {
+    return digestRows(connection)
+  } finally {
+    connection.close()
+  }
+}
