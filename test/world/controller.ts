@@ -114,8 +114,8 @@ export interface TestOptions {
   /** The cost of password hashes; a hash takes as good as no time by default. */
   readonly passwordCost?: PasswordCost
   /**
-   * Whether a second controller follows, which is compared at the end. By default only if the run says so; those of `useController`
-   * are, unless the tests write to the database past the controller.
+   * Whether a second controller follows, which is compared at the end: by default if the run says so, and in some folders. False if
+   * the tests write to the database past the controller.
    */
   readonly isFollowed?: boolean
 }

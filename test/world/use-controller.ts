@@ -1,6 +1,10 @@
 // The controller of a test file: opened before its tests, or before each, and closed after them.
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { basename, dirname } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { type TestController, type TestOptions, testController } from './controller.ts'
+
+/** The folders whose controllers another one follows: to open it doubles the time that a controller takes to open. */
+const FOLLOWED_FOLDERS = ['signers']
 
 /** The options of a controller; a function if they are known only once the hooks before it have run. */
 type Options = TestOptions | (() => TestOptions | Promise<TestOptions>)
@@ -10,9 +14,10 @@ export interface UsedController extends TestController {
   reopen(options?: TestOptions): Promise<void>
 }
 
-/** A controller that all tests of the file, or of the block that calls this, share. Another one follows it. */
+/** A controller that all tests of the file, or of the block that calls this, share. In some folders, another one follows it. */
 export function useController(options: Options = {}): UsedController {
-  const { world, open, close } = defineWorld(options, { isFollowed: true })
+  const folder = basename(dirname(expect.getState().testPath ?? ''))
+  const { world, open, close } = defineWorld(options, FOLLOWED_FOLDERS.includes(folder) ? { isFollowed: true } : {})
   beforeAll(open)
   afterAll(close)
   return world
