@@ -135,8 +135,9 @@ export class Authority {
   }
 
   /**
-   * The authorities that clients must trust, the root that issues first. While that root replaces another one, both are in it.
-   * Former intermediates of these roots are in it, because some clients present their certificate alone.
+   * The authorities that clients must trust. While the root replaces another one, both are in it, the new one first.
+   * Former intermediates of these roots are in it, because some clients present their certificate alone. Roots come last: OpenZiti's
+   * C SDK reads an identity file that others wrote without its first authority, when it signs in by OpenID Connect.
    */
   get bundle(): readonly X509Certificate[] {
     return this.#views.bundle
@@ -320,7 +321,7 @@ function toViews(state: AuthorityState): AuthorityViews {
   const anchors = [...roots, intermediate, ...former]
   const issuerChain = [intermediate, ...listIntermediatesAbove(intermediate, state)]
   return {
-    bundle: [...roots, intermediate, ...former.filter((one) => roots.some((root) => isIssued(one, root)))],
+    bundle: [intermediate, ...former.filter((one) => roots.some((root) => isIssued(one, root))), ...roots],
     trust: { anchors, roots: anchors.filter(isSelfSigned) },
     issuerChainPem: issuerChain.map(toCertificatePem).join(''),
   }

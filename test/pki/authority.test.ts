@@ -121,6 +121,20 @@ describe('the roll-over of the intermediate', () => {
     expect(authority.bundle).toHaveLength(3)
   })
 
+  it('leaves the roots last in what clients store, because some of them do not read the first certificate', () => {
+    const { authority } = newAuthority()
+    const areRoots = () => authority.bundle.map(isSelfSigned)
+    const atFirst = areRoots()
+    authority.rotateIntermediate(HOSTS, NOW)
+    const withFormer = areRoots()
+    authority.rotateRoot(HOSTS, NOW)
+
+    expect(atFirst).toEqual([false, true])
+    expect(withFormer).toEqual([false, false, true])
+    expect(areRoots()).toEqual([...areRoots().filter((isRoot) => !isRoot), true, true])
+    expect(authority.bundle.filter(isSelfSigned)[0]).toBe(authority.root)
+  })
+
   it('issues by the new one, for clients that know only the root', async () => {
     const { authority } = newAuthority()
     const knownBundle = authority.bundle
