@@ -31,6 +31,7 @@ import { Completion } from './completion/completion.ts'
 import { loadApiDescription } from './foundation/description.ts'
 import type { CommandClass } from './framework/connected.ts'
 import { AdminRecover } from './local/admin-recover.ts'
+import { Adopt } from './local/adopt.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './local/db.ts'
 import { DbBackup, DbRestore, DbVerify } from './local/db-backup.ts'
 import { Init } from './local/init.ts'
@@ -45,6 +46,7 @@ const HAND_WRITTEN = {
   serve: Serve,
   quickstart: Quickstart,
   init: Init,
+  adopt: Adopt,
   enroll: Enroll,
   login: Login,
   logout: Logout,

@@ -96,7 +96,7 @@ interface InvalidSetting extends Error {
 
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
 
-/** Exit codes by the code of a DataDirectoryError or a BackupError. */
+/** Exit codes by the code of a DataDirectoryError, a BackupError or a SourceError. */
 const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   NOT_EMPTY: EXIT.conflict,
   NOT_PRIVATE: EXIT.notPermitted,
@@ -106,6 +106,12 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   NOT_A_BACKUP: EXIT.usage,
   PASSPHRASE_REQUIRED: EXIT.usage,
   WRONG_PASSPHRASE: EXIT.usage,
+  NOT_A_DATABASE: EXIT.usage,
+  NOT_A_CONFIGURATION: EXIT.usage,
+  NO_DATABASE: EXIT.notFound,
+  DATABASE_IN_USE: EXIT.tryLater,
+  RIGHTS_DIFFER: EXIT.denied,
+  CHAIN_REJECTED: EXIT.denied,
 }
 
 /**
@@ -121,7 +127,7 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
     }
     if (error.name === 'KeyFileError') throw new CommandError(EXIT.failed, 'KEY_FILE_UNUSABLE', error.message)
     if (error.name === 'MigrationError') throw new CommandError(EXIT.failed, 'MIGRATION_FAILED', error.message)
-    if (error.name === 'DataDirectoryError' || error.name === 'BackupError') {
+    if (['DataDirectoryError', 'BackupError', 'SourceError'].includes(error.name)) {
       const { code, remedy } = error as Error & { code: string; remedy: string }
       throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
     }

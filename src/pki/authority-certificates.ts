@@ -137,11 +137,32 @@ export function isServerCertificateDue(
   return isEnding(server, intermediate, LIFETIME_MS.server, now)
 }
 
-/** Whether the intermediate must be replaced: it is in the last third of its life, or an earlier root issued it. */
-export function isIntermediateDue(intermediate: X509Certificate, root: X509Certificate, now: Instant): boolean {
-  if (!intermediate.checkIssued(root) || !intermediate.verify(root.publicKey)) return true
+/**
+ * Whether the intermediate must be replaced: it is in the last third of its life, or an earlier root issued it.
+ * @param former authorities, over which that of an adopted network may lead to its root
+ */
+export function isIntermediateDue(
+  intermediate: X509Certificate,
+  root: X509Certificate,
+  former: readonly X509Certificate[],
+  now: Instant,
+): boolean {
+  if (!leadsTo(intermediate, root, former)) return true
   if (readNotBefore(intermediate) > now) return wasClockAhead(root, now)
   return isEnding(intermediate, root, LIFETIME_MS.intermediate, now)
+}
+
+/** Whether the root issued a certificate, or issued an authority that did, and so on. */
+function leadsTo(certificate: X509Certificate, root: X509Certificate, between: readonly X509Certificate[]): boolean {
+  const isIssuedBy = (issuer: X509Certificate) =>
+    certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
+  if (isIssuedBy(root)) return true
+  const issuer = between.find((candidate) => candidate !== certificate && isIssuedBy(candidate))
+  return issuer !== undefined && leadsTo(issuer, root, without(between, issuer))
+}
+
+function without<T>(items: readonly T[], item: T): T[] {
+  return items.filter((each) => each !== item)
 }
 
 /**

@@ -34,6 +34,16 @@ export interface RootReplacement {
   readonly crossCertificate: X509Certificate
 }
 
+/** The authority of another controller, which this one continues. */
+export interface AdoptedAuthority {
+  readonly trustDomain: string
+  readonly root: { readonly certificate: X509Certificate; readonly key: KeyObject | undefined }
+  readonly intermediate: KeyedCertificate
+  /** Further authorities that clients trust, and those between the intermediate and the root. */
+  readonly former: readonly X509Certificate[]
+  readonly server: KeyedCertificate
+}
+
 /** Runs synchronous work with the rights of the account that owns the files. */
 export type RunAsOwner = <T>(work: () => T) => T
 
@@ -106,6 +116,20 @@ export class AuthorityFiles {
         this.#writeKeys(role, [key])
         this.#writeCertificates(role, [certificate])
       }
+    })
+  }
+
+  /** Writes the files of an authority that exists elsewhere; the key of its root may be stored there only. */
+  adopt({ trustDomain, root, intermediate, former, server }: AdoptedAuthority): void {
+    this.#runAsOwner(() => {
+      writePrivateFile(this.#trustDomainPath, `${trustDomain}\n`)
+      if (root.key) this.#writeKeys('root', [root.key])
+      this.#writeCertificates('root', [root.certificate])
+      this.#writeKeys('intermediate', [intermediate.key])
+      this.#writeCertificates('intermediate', [intermediate.certificate])
+      if (former.length > 0) this.#writeCertificates('former', former)
+      this.#writeKeys('server', [server.key])
+      this.#writeCertificates('server', [server.certificate])
     })
   }
 

@@ -19,7 +19,13 @@ import {
   LIFETIME_MS,
   limitEnd,
 } from './authority-certificates.ts'
-import { AuthorityFiles, type AuthorityState, type KeyedCertificate, type RunAsOwner } from './authority-files.ts'
+import {
+  type AdoptedAuthority,
+  AuthorityFiles,
+  type AuthorityState,
+  type KeyedCertificate,
+  type RunAsOwner,
+} from './authority-files.ts'
 import {
   type AlternativeNames,
   computeFingerprint256,
@@ -76,6 +82,11 @@ export class Authority {
     const server = { key, certificate: issueServerCertificate(intermediate, key, hosts, now) }
     files.create(deriveTrustDomain(root.certificate), { root, intermediate, server })
     return files.paths
+  }
+
+  /** Creates the files of a controller that continues the authority of another one. */
+  static adopt(directory: string, adopted: AdoptedAuthority): void {
+    new AuthorityFiles(directory).adopt(adopted)
   }
 
   static exists(directory: string): boolean {
@@ -212,7 +223,7 @@ export class Authority {
     const renewed: Renewed[] = []
     this.#files.removeUnfinished()
     try {
-      if (isIntermediateDue(this.intermediate.certificate, this.root, now)) {
+      if (isIntermediateDue(this.intermediate.certificate, this.root, this.former, now)) {
         this.#replaceIntermediate(now)
         renewed.push('intermediate')
       }

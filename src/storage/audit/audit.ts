@@ -20,6 +20,8 @@ export const CLOCK_JUMP = { operation: 'jump', resource: 'clock' } as const
 
 /** The subject of records about a log level that was changed. */
 export const LOG_LEVEL = { operation: 'update', resource: 'log-level' } as const
+/** A network of another controller was adopted. */
+export const ADOPTION = { operation: 'create', resource: 'adoption' } as const
 
 /** The subject of records about a key that was replaced. */
 export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
@@ -114,7 +116,9 @@ function toSealedRecord(change: AnyChange, { actor, address, requestId }: AuditO
 }
 
 /** The subjects whose values are not those of a resource. */
-const hasNoSecrets: ReadonlySet<string> = new Set([PRUNE, CLOCK_JUMP, LOG_LEVEL].map(({ resource }) => resource))
+const hasNoSecrets: ReadonlySet<string> = new Set(
+  [PRUNE, CLOCK_JUMP, LOG_LEVEL, ADOPTION].map(({ resource }) => resource),
+)
 
 /** Returns the function that masks the secrets of a change. */
 function findMask({ resource }: AnyChange): (values: RecordValues) => RecordValues {

@@ -52,7 +52,7 @@ export interface ChangeOf<Name extends ResourceName> {
 
 /** A change of something that is not a record of a resource. */
 interface OtherChange {
-  readonly resource: 'audit' | 'backups' | 'clock' | 'keys' | 'log-level' | 'network-file'
+  readonly resource: 'adoption' | 'audit' | 'backups' | 'clock' | 'keys' | 'log-level' | 'network-file'
   readonly id: string
   readonly before?: Readonly<Record<string, unknown>>
   readonly after?: Readonly<Record<string, unknown>>

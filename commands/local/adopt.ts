@@ -1,0 +1,170 @@
+// `controller adopt`: continues the network of OpenZiti's controller in a new data directory.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { Flags } from '@oclif/core'
+import type { AdoptionReport } from '../../src/adopt/adoption-report.ts'
+import type { AdoptOptions } from '../../src/adopt.ts'
+import { systemClock } from '../../src/foundation/clock.ts'
+import { getUserName } from '../client/connection.ts'
+import {
+  assertInitialized,
+  dataDirectoryFlag,
+  explainOpenError,
+  isDirectoryInitialized,
+  resolveDataDirectory,
+} from '../client/data-directory.ts'
+import { rememberDirectory } from '../client/known-directories.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { exitOnSignals } from '../foundation/interrupts.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
+import { PrintingCommand } from '../framework/base.ts'
+
+const WHEN_LOCKED = 'stop the controller first'
+
+export class Adopt extends PrintingCommand {
+  static override summary =
+    "Continues the network of OpenZiti's controller, with its identities, certificates, passwords and policies."
+  static override description =
+    "Reads the configuration, the certificates and the database of OpenZiti's controller (releases 1.6 and 2.0), which it does not change, and makes a new data directory of them. Everything is imported and proven first: the rights of every identity are those that the former controller granted. Then the report is shown, and only after the confirmation the directory becomes that of a controller. OpenZiti's controller must be stopped, or --database must name a snapshot."
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    from: Flags.string({
+      description: "The configuration file of OpenZiti's controller.",
+      helpValue: 'FILE',
+      required: true,
+    }),
+    database: Flags.string({
+      description:
+        'Its database, if it is not where the configuration says: a snapshot, the ctrl-ha.db of a cluster, or the state.bin of one of its snapshots.',
+      helpValue: 'FILE',
+    }),
+    'root-key': Flags.string({
+      description: 'The key of its root certificate, if it is not beside the certificate.',
+      helpValue: 'FILE',
+    }),
+    'env-file': Flags.string({
+      description:
+        'A file with the environment variables that the configuration names. Default: those of this command.',
+      helpValue: 'FILE',
+    }),
+    'path-prefix': Flags.string({
+      description: 'How paths of the configuration begin, and how they begin on this machine. Can be repeated.',
+      helpValue: 'OLD=NEW',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
+    'dry-run': Flags.boolean({ description: 'Only show the report; no data directory is made.' }),
+    verify: Flags.boolean({
+      description: 'Prove again, on the data directory of an earlier adoption, that its rights are those of the files.',
+      exclusive: ['dry-run'],
+    }),
+    yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
+  }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> --from /etc/ziti/controller.yaml --data-dir ./data --dry-run',
+    '<%= config.bin %> <%= command.id %> --from /etc/ziti/controller.yaml --data-dir ./data --yes',
+  ]
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(Adopt)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    const options = {
+      configuration: flags.from as string,
+      ...(flags.database === undefined ? {} : { database: flags.database }),
+      ...(flags['root-key'] === undefined ? {} : { rootKey: flags['root-key'] }),
+      env: flags['env-file'] === undefined ? process.env : parseEnv(readFileSync(flags['env-file'], 'utf8')),
+      pathPrefixes: readPathPrefixes(flags['path-prefix'] ?? []),
+      clock: systemClock,
+      osUser: getUserName(),
+    }
+    if (flags.verify) await this.#verify({ ...options, directory }, flags.output)
+    else if (flags['dry-run']) await this.#dryRun(options, flags.output)
+    else await this.#adopt({ ...options, directory }, flags)
+  }
+
+  async #adopt(options: AdoptOptions, flags: { readonly yes?: boolean; readonly output?: unknown }): Promise<void> {
+    const { directory } = options
+    if (await isDirectoryInitialized(directory)) {
+      const message = `${directory} is already the data directory of a controller`
+      throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint: '--data-dir with a new directory' })
+    }
+    const { adoptNetwork } = await import('../../src/adopt.ts')
+    const adoption = await exitOnSignals(() => adoptNetwork(options)).catch(explainOpenError(directory, WHEN_LOCKED))
+    try {
+      if (!flags.yes) this.notice(describeReport(adoption.report))
+      await this.confirm(flags, `Make ${directory} the data directory of the controller of this network?`)
+    } catch (error) {
+      adoption.discard()
+      throw error
+    }
+    adoption.complete()
+    rememberDirectory(directory, process.env)
+    const sentence = [
+      ...(flags.yes ? [describeReport(adoption.report), ''] : []),
+      `Adopted the network in ${directory}.`,
+      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
+    ].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { directory, ...adoption.report } }, flags.output)
+  }
+
+  async #dryRun(options: Omit<AdoptOptions, 'directory'>, output: unknown): Promise<void> {
+    const directory = mkdtempSync(join(tmpdir(), 'adopt-'))
+    try {
+      const { adoptNetwork } = await import('../../src/adopt.ts')
+      const { report } = await adoptNetwork({ ...options, directory }).catch(explainOpenError(directory, WHEN_LOCKED))
+      const sentence = `${describeReport(report)}\n\nNothing was changed.`
+      await this.print({ kind: 'done', sentence, facts: { ...report } }, output)
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  }
+
+  async #verify(options: AdoptOptions, output: unknown): Promise<void> {
+    await assertInitialized(options.directory)
+    const { verifyAdoption } = await import('../../src/adopt.ts')
+    const { rights, notes } = await verifyAdoption(options).catch(explainOpenError(options.directory, WHEN_LOCKED))
+    const sentence = [`${describeRights(rights)}.`, ...notes.map(({ problem }) => `  ${problem}`)].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { directory: options.directory, rights, notes } }, output)
+  }
+}
+
+function readPathPrefixes(entries: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    entries.map((entry) => {
+      const at = entry.indexOf('=')
+      if (at > 0) return [entry.slice(0, at), entry.slice(at + 1)]
+      throw makeUsageError(`--path-prefix ${entry} is not of the form OLD=NEW`)
+    }),
+  )
+}
+
+function describeRights({ dial, bind, routers }: AdoptionReport['rights']): string {
+  return `The rights are those of the former network: ${dial} to dial, ${bind} to bind, ${routers} to use a router`
+}
+
+/** The report, as an operator reads it before the switch. */
+function describeReport(report: AdoptionReport): string {
+  const { source, controllerId, counts, listeners, advertise, tunnelers, notes, noteCount } = report
+  const records = Object.entries(counts)
+    .filter(([, { found }]) => found > 0)
+    .map(([kind, { found, adopted }]) => `  ${kind}: ${adopted === found ? found : `${adopted} of ${found}`}`)
+  const names = notes.map(({ kind, name, id, problem }) => `  ${kind} ${name || id}: ${problem}`)
+  return [
+    `The database ${source.database} (schema ${source.schema}) of the controller ${controllerId}:`,
+    ...records,
+    `${describeRights(report.rights)}.`,
+    `Clients and routers know these addresses, which must stay: ${advertise.join(', ')}`,
+    ...listeners.map(({ address, apis }) => `It will listen on ${address}: ${apis.join(', ')}`),
+    ...(report.hasRootKey
+      ? []
+      : ['The key of the root is not here: pki/root.key is required to replace the signing certificate.']),
+    `The root ends ${report.rootEnds}.`,
+    ...(tunnelers.length === 0
+      ? []
+      : [`Restart these routers once after the switch, because they tunnel themselves: ${tunnelers.join(', ')}`]),
+    ...(noteCount === 0 ? ['Everything is adopted as it is.'] : ['Different afterwards:', ...names]),
+    ...(noteCount > notes.length ? [`  and ${noteCount - notes.length} more`] : []),
+  ].join('\n')
+}

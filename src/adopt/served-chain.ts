@@ -1,0 +1,57 @@
+// Whether clients that enrolled with the former controller trust this one: by OpenSSL's rules, in a handshake.
+import type { X509Certificate } from 'node:crypto'
+import { Duplex } from 'node:stream'
+import { connect, createServer, type TLSSocket } from 'node:tls'
+import type { Authority } from '../pki/authority.ts'
+import { toCertificatePem } from '../pki/certificates.ts'
+
+/**
+ * Returns why a client rejects the chain that the server sends; undefined if it accepts it.
+ * @param bundle the authorities that the client stored when it enrolled
+ */
+export async function findChainObjection(
+  authority: Authority,
+  bundle: readonly X509Certificate[],
+  host: string,
+): Promise<string | undefined> {
+  const server = createServer({ key: authority.serverKeyPem, cert: authority.serverChainPem })
+  server.on('tlsClientError', () => {})
+  const [near, far] = createPair()
+  server.emit('connection', far)
+  const ca = bundle.map(toCertificatePem)
+  return new Promise((resolve) => {
+    const socket: TLSSocket = connect({
+      socket: near,
+      ca,
+      servername: 'localhost',
+      checkServerIdentity: () => undefined,
+      host,
+    })
+    const finish = (objection: string | undefined) => {
+      socket.destroy()
+      far.destroy()
+      resolve(objection)
+    }
+    socket.once('secureConnect', () => finish(undefined))
+    socket.once('error', ({ message }) => finish(message))
+  })
+}
+
+/** Two ends of a connection in memory. */
+function createPair(): [Duplex, Duplex] {
+  const ends: Duplex[] = []
+  const create = (other: number) =>
+    new Duplex({
+      read() {},
+      write(chunk, _encoding, done) {
+        ends[other]?.push(chunk)
+        done()
+      },
+      final(done) {
+        ends[other]?.push(null)
+        done()
+      },
+    })
+  ends.push(create(1), create(0))
+  return ends as [Duplex, Duplex]
+}

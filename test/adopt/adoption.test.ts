@@ -1,0 +1,271 @@
+// Adoption of networks that OpenZiti's controller made: records, sign-ins, tokens, rights, certificates, and what remains as it was.
+import { X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import type { AdoptionReport } from '../../src/adopt/adoption-report.ts'
+import { adoptNetwork, verifyAdoption } from '../../src/adopt.ts'
+import { findStep } from '../../src/authentication/mfa/totp-codes.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { isInitialized } from '../../src/initialize.ts'
+import { computeFingerprint } from '../../src/pki/certificates.ts'
+import { parsePemBlocks } from '../../src/pki/pem.ts'
+import { CLIENT, MANAGEMENT, TestClock } from '../world/controller.ts'
+import { useController } from '../world/use-controller.ts'
+import { NETWORK_TIME, type NetworkName, readClientFile, readNetworkJson, SNAPSHOT, unpackNetwork } from './networks.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: records of another program
+type AnyRecord = Record<string, any>
+
+const folder = mkdtempSync(join(tmpdir(), 'adoption-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const options = (name: string, configuration: string) => ({
+  directory: join(folder, `data-${name}`),
+  configuration,
+  env: {},
+  clock: new TestClock(NETWORK_TIME),
+  osUser: 'operator',
+})
+
+async function adopt(name: NetworkName): Promise<{ report: AdoptionReport; directory: string }> {
+  const adopting = options(name, unpackNetwork(name, join(folder, name)).config)
+  const adoption = await adoptNetwork(adopting)
+  adoption.complete()
+  return { report: adoption.report, directory: adopting.directory }
+}
+
+/** The certificate of a client, as the front of a TLS connection presents it. */
+function readClientCertificate(name: NetworkName, file: string): X509Certificate[] {
+  return parsePemBlocks(readClientFile(name, file)).map(({ bytes }) => new X509Certificate(bytes))
+}
+
+const LISTS: readonly [path: string, kind: string][] = [
+  ['identities', 'identities'],
+  ['services', 'services'],
+  ['configs', 'configs'],
+  ['service-policies', 'servicePolicies'],
+  ['edge-router-policies', 'edgeRouterPolicies'],
+  ['service-edge-router-policies', 'serviceEdgeRouterPolicies'],
+  ['posture-checks', 'postureChecks'],
+  ['cas', 'cas'],
+  ['external-jwt-signers', 'externalJwtSigners'],
+  ['auth-policies', 'authPolicies'],
+  ['authenticators', 'authenticators'],
+  ['enrollments', 'enrollments'],
+  ['terminators', 'terminators'],
+]
+
+/** Members that follow from a moment, or that this controller has in another form. */
+const MOMENTARY: ReadonlySet<string> = new Set([
+  ...['_links', 'updatedAt', 'createdAt', 'jwt', 'hasApiSession', 'hasEdgeRouterConnection', 'hasErConnection'],
+  ...[
+    'edgeRouterConnectionStatus',
+    'interfaces',
+    'dynamicCost',
+    'token',
+    'fetchedKeys',
+    'keyStatus',
+    'config',
+    'verificationToken',
+  ],
+])
+
+/** A value in the form in which both controllers' values are the same: empty lists and absent members count as none. */
+function simplify(value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(simplify).sort(compareAsText)
+  if (typeof value !== 'object' || value === null) return value ?? undefined
+  const members = Object.entries(value)
+    .filter(([name]) => !MOMENTARY.has(name))
+    .map(([name, member]) => [name, simplify(member)] as const)
+    .filter(([, member]) => member !== undefined && member !== '')
+  return members.length === 0 ? undefined : Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function compareAsText(a: unknown, b: unknown): number {
+  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1
+}
+
+describe.each<NetworkName>(['1.6.5', '1.6.5-three-roots', '2.0.3'])('the network of %s', (name) => {
+  let report: AdoptionReport
+  const world = useController(async () => {
+    const adopted = await adopt(name)
+    report = adopted.report
+    return { directory: adopted.directory, clock: new TestClock(NETWORK_TIME) }
+  })
+  const dump = readNetworkJson<{ ziti: Record<string, Record<string, AnyRecord>> }>(name, 'dump').ziti
+
+  it('is adopted whole', () => {
+    const counts = Object.fromEntries(Object.entries(report.counts).map(([kind, { adopted }]) => [kind, adopted]))
+    const expected = Object.fromEntries(
+      Object.keys(report.counts).map((kind) => [kind, Object.keys(dump[kind] ?? {}).length]),
+    )
+    expect(counts).toEqual(expected)
+  })
+
+  it.each(LISTS)('lists %s with the ids and names that they had', async (path, kind) => {
+    const token = await world.admin()
+    const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/${path}?limit=500`, token })
+    const records: AnyRecord[] = body.data
+    const names = new Map(records.map((record) => [record.id, record.name ?? record.username ?? record.binding]))
+    for (const [id, record] of Object.entries(dump[kind] ?? {})) {
+      expect(names.has(id), `${kind} ${id}`).toBe(true)
+      if (record.name !== undefined) expect(names.get(id)).toBe(record.name)
+    }
+  })
+
+  it('shows the members that the former controller showed', async () => {
+    const rest = readNetworkJson<Record<string, AnyRecord[] | { data: AnyRecord[] }>>(name, 'rest')
+    const token = await world.admin()
+    const differing: string[] = []
+    for (const [path] of LISTS.filter(
+      ([each]) => !['terminators', 'authenticators', 'enrollments', 'auth-policies'].includes(each),
+    )) {
+      const former = [rest[path] ?? []].flatMap((each) => (Array.isArray(each) ? each : (each.data ?? [])))
+      const { body } = await world.send({ method: 'GET', path: `${MANAGEMENT}/${path}?limit=500`, token })
+      const records = new Map((body.data as AnyRecord[]).map((record) => [record.id, record]))
+      for (const expected of former) {
+        const actual = records.get(expected.id)
+        if (!actual) continue
+        for (const [member, value] of Object.entries(expected)) {
+          if (MOMENTARY.has(member)) continue
+          const [a, b] = [JSON.stringify(simplify(value)), JSON.stringify(simplify(actual[member]))]
+          if (a !== b) differing.push(`${path} ${expected.name} ${member}: ${a} ${b}`)
+        }
+      }
+    }
+    expect(differing).toEqual([])
+  })
+
+  it('lets administrators and users sign in by their passwords, whose hashes are then replaced', async () => {
+    const signIn = (username: string, password: string) =>
+      world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body: { username, password } })
+    expect((await signIn('admin', 'admin')).status).toBe(200)
+    expect((await signIn('bobby', 'Secr3t!pass')).status).toBe(200)
+    expect((await signIn('bobby', 'wrong')).status).toBe(401)
+  })
+
+  it('lets unused tokens enroll', async () => {
+    const [, enrollment] = Object.entries(dump.enrollments ?? {}).find(([, { method }]) => method === 'updb') as [
+      string,
+      AnyRecord,
+    ]
+    const path = `${CLIENT}/enroll/updb?token=${enrollment.token}`
+    const { status } = await world.send({
+      method: 'POST',
+      path,
+      body: { username: enrollment.username, password: 'chosen-password' },
+    })
+    expect(status).toBe(200)
+    const signedIn = await world.send({
+      method: 'POST',
+      path: `${CLIENT}/authenticate?method=password`,
+      body: { username: enrollment.username, password: 'chosen-password' },
+    })
+    expect(signedIn.status).toBe(200)
+  })
+
+  it('keeps the fingerprint by which each certificate signs in', async () => {
+    const [leaf] = readClientCertificate(name, 'client.crt')
+    const { body } = await world.send({
+      method: 'GET',
+      path: `${MANAGEMENT}/authenticators?limit=500`,
+      token: await world.admin(),
+    })
+    const fingerprints = (body.data as AnyRecord[]).map(({ fingerprint }) => fingerprint)
+    expect(fingerprints).toContain(computeFingerprint(leaf as X509Certificate))
+  })
+
+  it('writes one audit record, which names the database and what was adopted', async () => {
+    const rows = await world.controller.store.db
+      .selectFrom('audit_records')
+      .selectAll()
+      .where('resource', '=', 'adoption')
+      .execute()
+    expect(rows.map(({ actorName, operation }) => [actorName, operation])).toEqual([['operator', 'create']])
+    expect(rows[0]?.after).toContain(report.source.digest)
+  })
+
+  it('keeps the id by which routers know the controller', () => {
+    expect(world.controller.membership.ownId).toBe(report.controllerId)
+  })
+
+  it('has whole data, and says what is different', () => {
+    const problems = report.notes.map(({ kind, name, problem }) => `${kind} ${name}: ${problem}`)
+    const expected = [
+      ...(name === '1.6.5-three-roots' ? [expect.stringContaining('the server certificate is replaced')] : []),
+      expect.stringContaining('cas acme2: is not verified, and has another verification token'),
+      ...(name === '2.0.3' && !('permissions' in identities.fields)
+        ? [expect.stringContaining('identities reader')]
+        : []),
+    ]
+    expect(problems).toEqual(expected)
+  })
+})
+
+describe('an adoption', () => {
+  it('compares the same rights again later, and notices one that was added', async () => {
+    const { config } = unpackNetwork('1.6.5', join(folder, 'again'))
+    const adopting = { ...options('again', config), directory: join(folder, 'data-again') }
+    const { report, complete } = await adoptNetwork(adopting)
+    complete()
+    expect((await verifyAdoption(adopting)).rights).toEqual(report.rights)
+  })
+
+  it('changes nothing of the files that it reads, and makes no controller before it is completed', async () => {
+    const { config, database } = unpackNetwork('1.6.5', join(folder, 'source'))
+    const before = [statSync(database).mtimeMs, readFileSync(database).toString('base64')]
+    const adopting = options('source', config)
+    const adoption = await adoptNetwork(adopting)
+    expect(isInitialized(adopting.directory)).toBe(false)
+    expect([statSync(database).mtimeMs, readFileSync(database).toString('base64')]).toEqual(before)
+    adoption.discard()
+    expect(existsSync(adopting.directory)).toBe(false)
+  })
+
+  it('refuses a directory that holds something', async () => {
+    const { config } = unpackNetwork('1.6.5', join(folder, 'used'))
+    const adopting = options('used', config)
+    mkdirSync(adopting.directory)
+    writeFileSync(join(adopting.directory, 'notes.txt'), 'mine')
+    await expect(adoptNetwork(adopting)).rejects.toMatchObject({ code: 'NOT_EMPTY' })
+    expect(readdirSync(adopting.directory)).toEqual(['notes.txt'])
+  })
+
+  it('leaves nothing behind if the database is damaged', async () => {
+    const { config, database } = unpackNetwork('1.6.5', join(folder, 'damaged'))
+    const bytes = readFileSync(database)
+    bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 200_000)
+    writeFileSync(database, bytes)
+    const adopting = options('damaged', config)
+    await expect(adoptNetwork(adopting)).rejects.toMatchObject({ code: 'DATABASE_DAMAGED' })
+    expect(existsSync(adopting.directory)).toBe(false)
+  })
+
+  it('accepts a snapshot in place of the database', async () => {
+    const { config } = unpackNetwork('2.0.3', join(folder, 'snapshot'))
+    const { report, discard } = await adoptNetwork({ ...options('snapshot', config), database: SNAPSHOT })
+    discard()
+    expect(report.source.schema).toBe(44)
+  })
+
+  it.each([
+    ['a variable that is not set', 'db: $ZITI_HOME/ctrl.db', 'VARIABLE_MISSING'],
+    ['a key of a token', 'key: pkcs11:/usr/lib/p11.so', 'KEY_NOT_A_FILE'],
+  ])('names %s', async (_, line, code) => {
+    const { config } = unpackNetwork('1.6.5', join(folder, `config-${code}`))
+    const [key] = line.split(':')
+    const text = readFileSync(config, 'utf8').replaceAll(new RegExp(`^( *)${key}: .*$`, 'gm'), `$1${line}`)
+    writeFileSync(config, text)
+    await expect(adoptNetwork(options(code, config))).rejects.toMatchObject({ code })
+  })
+})
+
+describe('a second factor of the former controller', () => {
+  it('has a secret of 10 bytes, whose codes are accepted', () => {
+    const { ziti } = readNetworkJson<{ ziti: Record<string, Record<string, AnyRecord>> }>('1.6.5', 'dump')
+    const [{ secret }] = Object.values(ziti.mfas ?? {}) as [AnyRecord]
+    expect(() => findStep(secret, '000000', NETWORK_TIME, 2)).not.toThrow()
+  })
+})
