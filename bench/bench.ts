@@ -73,6 +73,11 @@ export class Bench {
     return this.#load('routers', { ...this.model, identities: Math.min(this.model.identities, MAX_WITH_ROUTERS) })
   }
 
+  /** A network of its own for routers of release 2, because it is another one for ever once one has connected. */
+  loadedForFollowing(): Promise<Loaded> {
+    return this.#load('following', this.model)
+  }
+
   /** A copy of the network of the model whose files are in memory. @throws NotBuiltYet if this system has no such directory */
   loadedOnTmpfs(): Promise<Loaded> {
     return this.#once('tmpfs', async () => {

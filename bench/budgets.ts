@@ -60,6 +60,14 @@ export const bounds = {
   dialMicroseconds: 2_000,
   /** The first path from a router over 500 routers and 2,000 links. */
   pathMicroseconds: 200,
+  /** The whole data model, read and encoded, and sent to one router: CPU. */
+  modelStateMilliseconds: 1_000,
+  /** A set of changes of the data model: CPU for each router that is sent it. */
+  modelChangeMicroseconds: 30,
+  /** From the response to a change until all routers have it. */
+  modelChangeMilliseconds: 100,
+  /** The log of changes: CPU of a change that touches the model, above one without the log. */
+  modelLogPercent: 5,
   /** The growth of memory from the first third of a soak to the last: of the heap, and of the process. */
   heapGrowthPercent: 3,
   residentGrowthPercent: 5,

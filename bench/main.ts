@@ -15,6 +15,7 @@ import { Progress } from './report/progress.ts'
 import { isMet, type Report, type Result } from './report/results.ts'
 import { mediansOf } from './report/statistics.ts'
 import { growthMeasurements } from './scenarios/growth.ts'
+import { routerModelMeasurements } from './scenarios/router-model.ts'
 import { routerMeasurements } from './scenarios/routers.ts'
 import { soakMeasurement } from './scenarios/soak.ts'
 import { startMeasurements } from './scenarios/start.ts'
@@ -77,6 +78,7 @@ function selectMeasurements(model: Model, only: readonly string[]): Measurement[
     ...togetherMeasurements(model),
     ...growthMeasurements(model),
     ...routerMeasurements(model),
+    ...routerModelMeasurements(model),
   ]
   const needles = only.map((text) => text.toLowerCase())
   const isWanted = ({ section, name }: Measurement) =>

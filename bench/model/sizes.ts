@@ -15,7 +15,9 @@ export interface Model {
   readonly enrollingAtOnce: number
   /** Simulated routers that are connected at once. */
   readonly connectedRouters: number
-  /** One of these routers is sent so many. */
+  /** Simulated routers of release 2 that follow the data model. */
+  readonly followingRouters: number
+  /** One of the connected routers is sent so many. */
   readonly apiSessions: number
   /** Numbers of identities that are compared side by side, everything else being equal. */
   readonly growth: readonly [number, number]
@@ -37,6 +39,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     clients: 10,
     enrollingAtOnce: 10,
     connectedRouters: 5,
+    followingRouters: 3,
     apiSessions: 30,
     // The first one is the network of the model, so that a run that keeps networks loads it once.
     growth: [60, 100],
@@ -52,6 +55,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     clients: 200,
     enrollingAtOnce: 250,
     connectedRouters: 50,
+    followingRouters: 50,
     apiSessions: 1_000,
     growth: [1_000, 10_000],
     growthTurns: 3,
@@ -66,6 +70,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     clients: 1_000,
     enrollingAtOnce: 250,
     connectedRouters: 500,
+    followingRouters: 200,
     apiSessions: 20_000,
     growth: [1_000, 100_000],
     growthTurns: 3,
@@ -80,6 +85,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     clients: 1_000,
     enrollingAtOnce: 250,
     connectedRouters: 500,
+    followingRouters: 200,
     apiSessions: 20_000,
     growth: [10_000, 100_000],
     growthTurns: 3,

@@ -7,6 +7,9 @@ export interface RouterIdentity {
   readonly credential: Credential
 }
 
+/** The release by whose protocol routers speak. */
+export type Release = 1 | 2
+
 /** With what a client dials. */
 export interface DialTokens {
   readonly session: string
@@ -15,9 +18,17 @@ export interface DialTokens {
 
 /** `at` is the number of a router, in the order in which they were given. */
 export type SwarmCommand =
-  | { readonly kind: 'connect'; readonly target: Target; readonly routers: readonly RouterIdentity[] }
+  | {
+      readonly kind: 'connect'
+      readonly target: Target
+      readonly routers: readonly RouterIdentity[]
+      readonly release?: Release
+    }
   | { readonly kind: 'synchronize'; readonly at: number }
   | { readonly kind: 'countAnnouncements' }
+  | { readonly kind: 'follow' }
+  | { readonly kind: 'countChanges' }
+  | { readonly kind: 'awaitChanges'; readonly count: number }
   | {
       readonly kind: 'dial'
       readonly at: number
@@ -39,10 +50,15 @@ export interface Dialed {
   readonly latencies: readonly number[]
 }
 
-/** The result of a command; the announcements of sessions are those that all routers have received together. */
+/**
+ * The result of a command; the announcements of sessions are those that all routers have received together, and so are the changes of the
+ * data model.
+ */
 export type SwarmResult =
   | { readonly kind: 'connected' }
   | ({ readonly kind: 'synchronized' } & Synchronized)
   | { readonly kind: 'announcements'; readonly count: number }
+  | { readonly kind: 'following' }
+  | { readonly kind: 'changes'; readonly count: number }
   | ({ readonly kind: 'dialed' } & Dialed)
   | { readonly kind: 'failed'; readonly why: string }

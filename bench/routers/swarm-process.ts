@@ -8,16 +8,28 @@ let routers: readonly SimulatedRouter[] = []
 async function run(command: SwarmCommand): Promise<SwarmResult> {
   switch (command.kind) {
     case 'connect':
-      routers = await forEach(command.routers, (router) => SimulatedRouter.connect(command.target, router))
+      routers = await forEach(command.routers, (router) =>
+        SimulatedRouter.connect(command.target, router, command.release),
+      )
       return { kind: 'connected' }
     case 'synchronize':
       return { kind: 'synchronized', ...(await getRouter(command.at).synchronize()) }
     case 'countAnnouncements':
       return { kind: 'announcements', count: routers.reduce((sum, { announcements }) => sum + announcements, 0) }
+    case 'follow':
+      await Promise.all(routers.map((router) => router.follow()))
+      return { kind: 'following' }
+    case 'awaitChanges':
+      await Promise.all(routers.map((router) => router.awaitChanges(command.count)))
+      return { kind: 'changes', count: countChanges() }
+    case 'countChanges':
+      return { kind: 'changes', count: countChanges() }
     case 'dial':
       return { kind: 'dialed', ...(await dial(command)) }
   }
 }
+
+const countChanges = () => routers.reduce((sum, { changes }) => sum + changes, 0)
 
 function getRouter(at: number): SimulatedRouter {
   const router = routers[at]

@@ -94,7 +94,7 @@ export const changingWorkloads: readonly Workload[] = [
     needs: [management('PATCH', '/identities/{id}')],
     inFlight: 8,
     isFlat: true,
-    traffic: roleChanges,
+    traffic: (network) => roleChanges(network),
   },
   {
     name: 'POST identities with an ott enrollment',
@@ -106,13 +106,16 @@ export const changingWorkloads: readonly Workload[] = [
   },
 ]
 
-/** Every identity moves to another team and, when its turn comes again, back: each request changes something. */
-export async function roleChanges(network: Network): Promise<Traffic> {
+/**
+ * Every identity moves to another team and, when its turn comes again, back: each request changes something.
+ * @param from another even number than the last time, if not all were sent
+ */
+export async function roleChanges(network: Network, from = 0): Promise<Traffic> {
   const { api, model } = network
   const all = await network.identities()
   const moved = (by: number) =>
     all.map(({ id, at }) => {
-      const { roleAttributes } = identityBody('', at + by, model)
+      const { roleAttributes } = identityBody('', at + from + by, model)
       return api.managementRequest('PATCH', `/identities/${id}`, { roleAttributes })
     })
   return { requests: [...moved(1), ...moved(0)] }
