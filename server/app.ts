@@ -18,7 +18,7 @@ import { bodyTolerance } from './api/dialects.ts'
 import { DRY_RUN_HEADER, isDryRun } from './api/dry-run.ts'
 import { BodyParts, isLarge, writePieces } from './api/large-bodies.ts'
 import { BASE_PATHS, rewriteUrl } from './api/mount-points.ts'
-import { type AnyOperation, isConfidential } from './api/operation.ts'
+import { type AnyOperation, type Call, isConfidential } from './api/operation.ts'
 import { type Response, withWarnings } from './api/responses.ts'
 import { getConnection } from './connections/http-connection.ts'
 import { SocketCertificates } from './connections/socket-certificates.ts'
@@ -46,6 +46,7 @@ import { PathTable } from './requests/path-table.ts'
 import { MAX_PARAMETER_LENGTH } from './requests/path-tree.ts'
 import { RequestTimeouts } from './requests/request-timeout.ts'
 import { isServed, readBearerTokens } from './requests/requests.ts'
+import { requireVisibleRecord } from './responses/caller-restrictions.ts'
 import { respondIfCurrent } from './responses/entity-tags.ts'
 import { handleError } from './responses/error-handler.ts'
 
@@ -208,15 +209,17 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
   return (request, reply) => {
     const { caller, contentType, dialect, query, route } = request.state
     const tolerance = bodyTolerance(dialect, route.api, isPublic)
-    const pending = operation.run({
+    const context = controller.contexts.create(
+      caller,
+      { requestId: request.id, address: request.ip },
+      isDryRun(request.headers[DRY_RUN_HEADER], operation),
+    )
+    const params = request.params as Record<string, string>
+    const call: Call = {
       operation,
       controller,
-      context: controller.contexts.create(
-        caller,
-        { requestId: request.id, address: request.ip },
-        isDryRun(request.headers[DRY_RUN_HEADER], operation),
-      ),
-      params: request.params as Record<string, string>,
+      context,
+      params,
       query,
       body: readRequestBody(operation, request, tolerance),
       dialect,
@@ -227,7 +230,9 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       bearerTokens: readBearerTokens(request.raw),
       accessToken: request.state.accessToken,
       socket: request.raw.socket,
-    })
+    }
+    const visible = requireVisibleRecord(context, operation, params.id)
+    const pending = visible ? visible.then(() => operation.run(call)) : operation.run(call)
     const succeed = (response: Response) =>
       void send(request, reply, hasEnvelope ? withWarnings(response, tolerance.ignoredMembers) : response, mayBeStored)
     if (!(pending instanceof Promise)) return succeed(pending)

@@ -19,6 +19,7 @@ import type { PasswordCost } from './authentication/credentials/password-hasher.
 import { EnrollmentIssuer } from './authentication/enrollment/enrollments.ts'
 import { createOpenIdConnect, type OpenIdConnect } from './authentication/openid-connect/open-id-parts.ts'
 import { RegisteredUris } from './authentication/openid-connect/registered-uris.ts'
+import { requireNoEscalation } from './authentication/permissions/require-no-escalation.ts'
 import { TicketKeys } from './authentication/tokens/ticket-keys.ts'
 import { TokenKeys } from './authentication/tokens/token-keys.ts'
 import { registerBehaviors } from './behaviors/behaviors.ts'
@@ -429,6 +430,7 @@ function createGuards({
 }: GuardParts): readonly TransactionGuard[] {
   return [
     { before: (tx) => requireSameRights(auth, tx) },
+    { after: requireNoEscalation },
     { after: requireUsableAdministrator },
     { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
     { after: (tx) => revokeTokens({ lifetime: auth.apiSessions.lifetime, sessionTokens }, tx) },

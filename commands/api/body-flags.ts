@@ -32,6 +32,7 @@ export interface BodyFlag {
 }
 
 const SHORT_NAMES: Readonly<Record<string, string>> = {
+  permissions: 'permission',
   roleAttributes: 'role',
   tags: 'tag',
   certPem: 'cert',

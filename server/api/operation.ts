@@ -24,7 +24,8 @@ import type { Response } from './responses.ts'
 type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
- * The callers that may call an operation. `administrator`: identities that administer. `authenticated`: every full session.
+ * The callers that may call an operation. `administrator`: identities that administer, and those that hold the permission, unless the
+ * operation is of the client API. `authenticated`: every full session.
  * `partial`: also a session that still owes a second factor.
  */
 type OperationAccess =
@@ -33,6 +34,13 @@ type OperationAccess =
       readonly grantedTo: 'administrator' | 'authenticated' | 'partial'
       /** A full session without the right is told 403; without this the peer's 401, as for no session at all. */
       readonly isForbidden?: boolean
+      /**
+       * The resource (plural) whose records it lists, or whose record its path names: identities that hold the permission on some of
+       * the records may call it for these.
+       */
+      readonly records?: string
+      /** Identities that read anything may call it, because it shows each caller only what that may read. */
+      readonly isFiltered?: true
     }
   /** Every caller, for this reason. */
   | { readonly public: string }

@@ -46,6 +46,7 @@ import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { linkOperations } from './management-api/links.ts'
 import { logLevelOperations } from './management-api/log-level.ts'
 import { networkFileOperations } from './management-api/network-file.ts'
+import { makePermissionQuestions } from './management-api/permission-questions.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
 import { postureQuestionOperations } from './management-api/posture-questions.ts'
@@ -111,6 +112,7 @@ export const operations: readonly AnyOperation[] = [
   ...identityPostureOperations,
   ...logLevelOperations,
   ...networkFileOperations,
+  ...makePermissionQuestions(() => operations),
   ...policyAdviceOperations,
   ...policyQuestionOperations,
   ...postureQuestionOperations,

@@ -92,7 +92,7 @@ const operationMakers: Readonly<Record<ResourceOperation, (parts: OperationParts
 function describeResourceOperation({ resource, verb, overrides, name }: OperationParts, right: string) {
   const { apis = ['management'], grantedTo = 'administrator', forbidden = [] } = overrides
   const permission = `${resource.name}.${right}`
-  const access = { permission, grantedTo, isForbidden: forbidden.includes(verb) }
+  const access = { permission, grantedTo, isForbidden: forbidden.includes(verb), records: resource.plural }
   return { apis, topic: name.plural, ...(resource.isOwn ? { isOwn: true } : {}), access }
 }
 
@@ -214,7 +214,7 @@ function makeRelationOperation(
     method: 'GET',
     path: `/${resource.plural}/:id/${name}`,
     summary: `Lists the ${toPluralNoun(target)} of one ${toResourceNoun(resource)}.`,
-    access: { permission: `${resource.name}.read`, grantedTo },
+    access: { permission: `${target.name}.read`, grantedTo, records: target.plural },
     query: { ...describeListQuery(target), ...describeRelationQuery(relation) },
     returns: { kind: 'list', resource: target.plural },
     async run(call) {

@@ -23,6 +23,7 @@ import { JSON_FORMS } from '../api/dialects.ts'
 import type { Call } from '../api/operation.ts'
 import { listParameters } from '../api/query.ts'
 import { dataResponse, type Response } from '../api/responses.ts'
+import { findConcealment, restrictToCaller } from './caller-restrictions.ts'
 import { getListSource } from './list-source.ts'
 import { respondWithListing } from './lists.ts'
 import { respondWithRowList } from './row-lists.ts'
@@ -52,7 +53,8 @@ export function respondWithRecord(
   const record = whenReady(options.presentation?.(call, false), (presentation) => {
     // Member by member, because to spread it takes a fiftieth of the request.
     const { view, links, only } = presentation ?? NO_PRESENTATION
-    return renderRecord(call.controller, call.context, resource, id, { view, links, only, form })
+    const concealment = findConcealment(call.context.caller, resource)
+    return renderRecord(call.controller, call.context, resource, id, { view, links, only, form, concealment })
   })
   return whenReady(record, (json) => dataResponse(json))
 }
@@ -81,15 +83,17 @@ type CompleteRecordList = Required<RecordList>
 export async function respondWithList(
   call: Call,
   resource: AnyResource,
-  restrictions: readonly Restriction[],
+  others: readonly Restriction[],
   options: ShowOptions = {},
 ): Promise<Response> {
   const { controller, context } = call
-  const source = getListSource(call.operation, resource)
+  const restrictions = [...others, ...(await restrictToCaller(context, resource))]
+  const source = getListSource(call.operation, resource, context.caller)
   const { returns } = call.operation
   const only = returns.kind === 'list' ? returns.only : undefined
   const own = await options.presentation?.(call, true)
-  const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect] }
+  const concealment = findConcealment(context.caller, resource)
+  const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect], concealment }
   return respondWithListing<CachedRecord, AnyRow>(call, planList(listParameters(call.query)), {
     filterableFields: source.filterableFields,
     fetchPage: (plan) => fetchPage(controller, context, { resource, plan, restrictions, source }),
@@ -163,7 +167,7 @@ export async function respondWithRows(
   restrictions: readonly Restriction[],
   show: (row: AnyRow) => unknown,
 ): Promise<Response> {
-  const source = getListSource(call.operation, resource)
+  const source = getListSource(call.operation, resource, call.context.caller)
   const render = (rows: readonly AnyRow[]) => rows.map((row) => toJsonText(show(row)))
   return respondWithRowList(call, { resource, source, restrictions, render })
 }

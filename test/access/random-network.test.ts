@@ -463,7 +463,7 @@ describe.each([11, 12, 13])('a random network (seed %i)', (seed) => {
     await world.system.write(async (tx) => {
       for (const { id, attributes } of plain.identities) {
         if (signedIn.has(id)) continue
-        const role = { isAdmin: chance.oneIn(3), authPolicyId: 'default', roleAttributes: attributes }
+        const role = { isAdmin: chance.oneIn(3), permissions: [], authPolicyId: 'default', roleAttributes: attributes }
         const identity = { id, name: id, externalId: null, ...role }
         await auth.apiSessions.insert(tx, { identity, authenticatorId: 'none', ipAddress: '', configTypes: [] })
       }

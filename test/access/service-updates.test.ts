@@ -297,6 +297,7 @@ describe('without a change', () => {
         id: who.id,
         name: '',
         isAdmin: false,
+        permissions: [],
         authPolicyId: 'default',
         externalId: null,
         roleAttributes: [`staff-${tag}`],
@@ -339,7 +340,7 @@ describe('a controller that follows the commits of another one', () => {
       const { id } = (await network.ask(person, 'GET', '/current-api-session')).body.data
       const session = world.controller.auth.apiSessions.get(id) as LiveApiSession
       const { roleAttributes: attributes } = session.identity
-      const viewer = { identity: { id: person.id, attributes }, isAdmin: false, apiSessionId: id }
+      const viewer = { identity: { id: person.id, attributes }, isAdmin: false, permissions: [], apiSessionId: id }
       return toIsoTime(await changes.getLastChange(world.system, session, viewer))
     }
   }

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { listMeasurements } from '../../server/monitoring/measurements.ts'
 import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
+import { Rights } from '../../src/definitions/permissions/rights.ts'
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
 import { newId } from '../../src/foundation/ids.ts'
@@ -141,7 +142,13 @@ describe('an auth policy that comes to forbid a method', () => {
     const token = await people.sessionOf(person)
     const session = world.controller.auth.apiSessions.use(token, world.clock.now())
     const { contexts, auth, entities } = world.controller
-    const caller = { kind: 'identity', identityId: person.id, identityName: 'x', isAdmin: false } as const
+    const caller = {
+      kind: 'identity',
+      identityId: person.id,
+      identityName: 'x',
+      isAdmin: false,
+      rights: Rights.none,
+    } as const
     const own = contexts.create({ ...caller, apiSessionId: session!.id, isPartial: false })
     const policy = auth.policies.get(authPolicyId)
     const forbidden = { ...policy.primary, updb: { ...policy.primary.updb, allowed: false } }

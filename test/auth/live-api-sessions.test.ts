@@ -12,6 +12,7 @@ const toIdentity = (id: string, authPolicyId: string) => ({
   id,
   name: id,
   isAdmin: false,
+  permissions: [],
   authPolicyId,
   roleAttributes: [],
   externalId: null,

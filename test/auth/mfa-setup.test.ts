@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest'
 import { requireSameRights } from '../../src/authentication/api-sessions/require-same-rights.ts'
+import { Rights } from '../../src/definitions/permissions/rights.ts'
 import type { Change } from '../../src/storage/transactions/changes.ts'
 import { UncommittedChanges } from '../../src/storage/transactions/uncommitted-changes.ts'
 import { AuthenticatorApp, STEP_MS } from '../world/authenticator-app.ts'
@@ -181,6 +182,7 @@ describe('an enrollment that is verified', () => {
       identityId: identity.id,
       identityName: identity.name,
       isAdmin: false,
+      rights: Rights.none,
       apiSessionId: id,
       isPartial: false,
     } as const

@@ -169,6 +169,11 @@ export const ADDED: readonly Difference[] = [
     because: 'an identity can be created disabled: two requests would leave a moment in which it can sign in',
   },
   {
+    operations: /^(GET \/current-identity|GET \/(\S+\/)?identities(\/\{\})?|(POST|PUT|PATCH) \/identities(\/\{\})?)$/,
+    facts: /^(body|data(\[\])?)\.permissions(\[\])?(: (array|string)| is required| may be null| maxItems \d+)$/,
+    because: 'release 2.0 added the permissions of identities that do not administer',
+  },
+  {
     operations: /^POST \/identities\/\{\}\/disable$/,
     facts: /^body\.durationMinutes (minimum|maximum) -?\d+$/,
     because: 'as far as times go',

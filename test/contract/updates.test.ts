@@ -56,6 +56,8 @@ function sampleOf(name: string, { kind, options }: AnyField, unlike: unknown = o
       if (kind.target) return kind.roles ? ['#b', '#a'] : undefined
       if (kind.schema.items?.enum) return (kind.schema.items.enum as string[]).slice(0, Array.isArray(unlike) ? 1 : 2)
       if (name.endsWith('Uris')) return ['https://b', 'https://a']
+      if (name === 'permissions')
+        return Array.isArray(unlike) && unlike.includes('ca') ? ['config'] : ['service:#web', 'ca']
       return Array.isArray(unlike) && unlike.includes('a') ? ['c'] : ['b', 'a']
     case 'json':
       return kind.filterType === 'tags' ? { key: 'value', other: 1 } : undefined

@@ -2,6 +2,7 @@
 import { request as httpsRequest } from 'node:https'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
+import { Rights } from '../../src/definitions/permissions/rights.ts'
 import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../src/definitions/resources/auth-policies.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
@@ -194,7 +195,13 @@ describe('a change that was admitted', () => {
   /** The victim's request after its rights were judged. */
   function admitted(): Context {
     const common = { identityId: victim.id, identityName: 'victim', apiSessionId: sessionId }
-    return world.controller.contexts.create({ kind: 'identity', ...common, isAdmin: true, isPartial: false })
+    return world.controller.contexts.create({
+      kind: 'identity',
+      ...common,
+      isAdmin: true,
+      rights: Rights.administrator,
+      isPartial: false,
+    })
   }
 
   const createLate = (context: Context, name: string) =>

@@ -2,6 +2,7 @@
 
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { requireSameRights } from '../../src/authentication/api-sessions/require-same-rights.ts'
+import { Rights } from '../../src/definitions/permissions/rights.ts'
 import { toChange } from '../../src/storage/transactions/changes.ts'
 import { UncommittedChanges } from '../../src/storage/transactions/uncommitted-changes.ts'
 import { callOverTls } from '../world/certificates.ts'
@@ -267,6 +268,7 @@ describe('a transaction', () => {
       identityId: session?.identity.id ?? '',
       identityName: '',
       isAdmin: false,
+      rights: Rights.none,
       apiSessionId: session?.id ?? '',
       isPartial: false,
       externalTokens: [token],

@@ -89,6 +89,7 @@ export interface TestController {
   signIn(values?: {
     name?: string
     isAdmin?: boolean
+    permissions?: string[]
     roleAttributes?: string[]
   }): Promise<{ id: string; token: string }>
   /** Opens another API session of an identity; no credential is involved. */
@@ -172,7 +173,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     return toTestResponse({ ...head, text: '' })
   }
 
-  async function signIn(values: { name?: string; isAdmin?: boolean; roleAttributes?: string[] } = {}) {
+  async function signIn(values: Parameters<TestController['signIn']>[0] = {}) {
     const name = values.name ?? `identity-${++sequence}`
     return system.write(async (tx) => {
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })

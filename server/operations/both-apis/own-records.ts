@@ -1,4 +1,4 @@
-// Records that belong to identities: administrators see all of them, other identities only their own.
+// Records that belong to identities: those who hold the permission of the operation see all of them, other identities only their own.
 
 import type { AnyResource, AnyRow } from '../../../src/definitions/resources/define.ts'
 import { notFoundError } from '../../../src/foundation/errors.ts'
@@ -8,8 +8,9 @@ import type { Call } from '../../api/operation.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 
 /** Returns the id of the identity whose records the caller may see; undefined if it may see all. */
-function findRestrictedIdentityId({ context: { caller } }: Call): string | undefined {
-  return caller.kind === 'identity' && !caller.isAdmin ? caller.identityId : undefined
+function findRestrictedIdentityId({ context: { caller }, operation: { access } }: Call): string | undefined {
+  if (caller.kind !== 'identity') return undefined
+  return 'permission' in access && caller.rights.has(access.permission) ? undefined : caller.identityId
 }
 
 /** The restriction of a list to the records that the caller may see. */

@@ -60,7 +60,7 @@ async function listServiceRouters(call: Call): Promise<Response> {
   if (token !== undefined) await assertSessionToken(call, String(token), id)
   // Without a limit, a client gets as many as it would ever try.
   const plan = planList(listParameters(call.query), MAX_ROUTERS)
-  const source = getListSource(call.operation, edgeRouters)
+  const source = getListSource(call.operation, edgeRouters, context.caller)
   const ids = controller.routers.usable.listIds(viewer.identity, id)
   const { items, ...page } = await fetchPageOfIds(controller, context, { resource: edgeRouters, plan, source }, ids)
   const form = JSON_FORMS[dialect]

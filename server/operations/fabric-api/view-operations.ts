@@ -118,7 +118,7 @@ export function makeSubListOperation(
     method: 'GET',
     path: `/${plural}/:id/${listed.shape.plural}`,
     summary: `Lists the ${listed.shape.plural} of one ${toResourceNoun(parent.shape)}.`,
-    access: { permission: `${name}.read`, grantedTo: 'administrator' },
+    access: { permission: `${listed.shape.name}.read`, grantedTo: 'administrator' },
     query: listQuery,
     returns: { kind: 'data', schema: listOf(compiled.schema) },
     async run(call) {

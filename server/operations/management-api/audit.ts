@@ -9,6 +9,7 @@ import {
   auditSource,
   findAuditRecord,
   listAuditRecords,
+  mayReadAudited,
   queryAuditRows,
   toAuditJson,
   verifyAudit,
@@ -24,7 +25,7 @@ const COMMON = {
   apis: ['management'],
   method: 'GET',
   topic: 'audit',
-  access: { permission: 'audit.read', grantedTo: 'administrator' },
+  access: { permission: 'audit.read', grantedTo: 'administrator', isFiltered: true },
   isOwn: true,
 } as const
 
@@ -68,6 +69,7 @@ export const auditOperations: readonly AnyOperation[] = [
   }),
   defineOperation({
     ...COMMON,
+    access: { permission: 'audit.read', grantedTo: 'administrator' },
     id: 'verifyAudit',
     path: '/controller/audit/verify',
     hasNoTimeout: true,
@@ -112,7 +114,7 @@ export const auditOperations: readonly AnyOperation[] = [
     async run({ context, params }) {
       const { id = '' } = params
       const row = /^\d{1,15}$/.test(id) ? await findAuditRecord(context, Number(id)) : undefined
-      if (!row) throw notFoundError('audit record', id)
+      if (!row || !mayReadAudited(context.caller, row.resource)) throw notFoundError('audit record', id)
       return dataResponse(new RawJson(toAuditJson(row)))
     },
   }),

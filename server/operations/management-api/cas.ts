@@ -24,7 +24,7 @@ export const caOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/cas/:id/jwt',
     summary: 'Shows the JWT by which devices with a certificate of the authority enroll by themselves.',
-    access: { permission: 'ca.read', grantedTo: 'administrator' },
+    access: { permission: 'ca.read', grantedTo: 'administrator', records: 'cas' },
     returns: { kind: 'raw', contentType: 'application/jwt' },
     hasOneForm: true,
     run: async ({ controller, context, params: { id = '' } }) =>
@@ -36,7 +36,7 @@ export const caOperations: readonly AnyOperation[] = [
     method: 'POST',
     path: '/cas/:id/verify',
     summary: 'Verifies an authority by a certificate that it issued to its verification token.',
-    access: { permission: 'ca.update', grantedTo: 'administrator' },
+    access: { permission: 'ca.update', grantedTo: 'administrator', records: 'cas' },
     body: pemBody,
     returns: { kind: 'empty' },
     errorStatuses: [409],

@@ -12,7 +12,7 @@ export const edgeRouterOperations: readonly AnyOperation[] = [
     method: 'POST',
     path: '/edge-routers/:id/re-enroll',
     summary: 'Removes the credential of an edge router, and creates a new enrollment.',
-    access: { permission: 'edge-router.update', grantedTo: 'administrator' },
+    access: { permission: 'edge-router.update', grantedTo: 'administrator', records: 'edge-routers' },
     body: readFieldsBody(
       { expiresAt: f.time({ summary: 'The time until which the token is valid.' }) },
       { isRequired: false },

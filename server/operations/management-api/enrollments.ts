@@ -12,7 +12,7 @@ export const enrollmentOperations: readonly AnyOperation[] = [
     method: 'POST',
     path: '/enrollments/:id/refresh',
     summary: 'Gives an enrollment a new token and expiry; the old token becomes invalid.',
-    access: { permission: 'enrollment.update', grantedTo: 'administrator' },
+    access: { permission: 'enrollment.update', grantedTo: 'administrator', records: 'enrollments' },
     body: readFieldsBody({
       expiresAt: f.time({ required: true, summary: 'The time until which the new token is valid.' }),
     }),

@@ -1,5 +1,6 @@
 // The stream of events: what changes and happens, as it happens (HTML, Server-sent events).
 import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
+import type { Rights } from '../../../src/definitions/permissions/rights.ts'
 import { type EventType, eventTypes } from '../../../src/definitions/resources/event-types.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import type { WatcherRight } from '../../../src/maintenance/events/watcher.ts'
@@ -18,7 +19,7 @@ export const eventOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/controller/events',
     summary: 'Streams events while they happen, as server-sent events: what the audit records, and the network does.',
-    access: { permission: 'event.read', grantedTo: 'administrator' },
+    access: { permission: 'event.read', grantedTo: 'administrator', isFiltered: true },
     query: {
       type: {
         schema: { type: 'string', enum: eventTypes, description: 'Only events of these types. Default: all.' },
@@ -65,11 +66,11 @@ function toRight({ context: { caller, clock }, controller, accessToken }: Call):
   const { apiSessionId, identityId: ownerId, externalTokens = [] } = caller
   return {
     ownerId,
-    isAllowed() {
+    findRights() {
       const now = clock.now()
       if (accessToken && (accessToken.expiresAt <= now || openIdConnect.revokedTokens.has(accessToken.jti)))
-        return false
-      return mayWatch(callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, now))
+        return undefined
+      return findWatcherRights(callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, now))
     },
     noteActivity() {
       auth.apiSessions.useById(apiSessionId, clock.now())
@@ -77,6 +78,7 @@ function toRight({ context: { caller, clock }, controller, accessToken }: Call):
   }
 }
 
-function mayWatch(caller: Caller): boolean {
-  return caller.kind === 'identity' && caller.isAdmin && !caller.isPartial
+function findWatcherRights(caller: Caller): Rights | undefined {
+  if (caller.kind !== 'identity' || caller.isPartial) return undefined
+  return caller.rights.readsAnything ? caller.rights : undefined
 }

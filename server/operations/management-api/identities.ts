@@ -15,7 +15,8 @@ import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
 
 const common = { apis: ['management'], topic: 'identities' } as const
-const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
+const UPDATE = { permission: 'identity.update', grantedTo: 'administrator', records: identities.plural } as const
+const SUPPORT = { ...UPDATE, permission: 'identity.support' } as const
 
 interface TraceSpec {
   readonly enabled: boolean
@@ -32,7 +33,7 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'POST',
     path: '/identities/:id/disable',
     summary: 'Disables an identity, for a time or until it is enabled, and ends its sessions.',
-    access: UPDATE,
+    access: SUPPORT,
     body: readFieldsBody({
       durationMinutes: f.int({
         ...DURATION_MINUTES,
@@ -54,7 +55,7 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'POST',
     path: '/identities/:id/enable',
     summary: 'Enables a disabled identity.',
-    access: UPDATE,
+    access: SUPPORT,
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {
       await context.write((tx) => enableIdentity(controller.entities, tx, params.id ?? ''))
@@ -99,7 +100,7 @@ export const identityOperations: readonly AnyOperation[] = [
     method: 'DELETE',
     path: '/identities/:id/mfa',
     summary: "Takes away an identity's second factor.",
-    access: UPDATE,
+    access: SUPPORT,
     returns: { kind: 'empty' },
     async run({ controller, context, params }) {
       const { id } = await requireRow(context, identities, params.id)

@@ -26,7 +26,7 @@ const common = {
   apis: ['management'],
   topic: 'identities',
   method: 'GET',
-  access: { permission: 'identity.read', grantedTo: 'administrator' },
+  access: { permission: 'identity.read', grantedTo: 'administrator', records: 'identities' },
 } as const
 
 const failure = requiredObject({

@@ -45,7 +45,7 @@ export const policyAdviceOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/identities/:id/policy-advice/:serviceId',
     summary: 'Shows whether an identity may dial or host a service, and over which edge routers.',
-    access: { permission: 'identity.read', grantedTo: 'administrator' },
+    access: { permission: 'service.read', grantedTo: 'administrator' },
     returns: { kind: 'data', schema: advice },
     async run({ controller, context, dialect, params: { id = '', serviceId = '' } }) {
       const { cache } = controller.records

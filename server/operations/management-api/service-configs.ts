@@ -23,7 +23,7 @@ const serviceConfig = requiredObject({
   configId: text,
   config: entityReference,
 })
-const UPDATE = { permission: 'identity.update', grantedTo: 'administrator' } as const
+const UPDATE = { permission: 'identity.update', grantedTo: 'administrator', records: identities.plural } as const
 
 export const serviceConfigOperations: readonly AnyOperation[] = [
   defineOperation({
@@ -31,7 +31,7 @@ export const serviceConfigOperations: readonly AnyOperation[] = [
     id: 'listIdentitysServiceConfigs',
     method: 'GET',
     summary: "Lists the configs that an identity gets for services in place of the services' own, all of them.",
-    access: { permission: 'identity.read', grantedTo: 'administrator' },
+    access: { ...UPDATE, permission: 'identity.read' },
     returns: { kind: 'data', schema: listOf(serviceConfig), isPage: true },
     async run({ context, params }) {
       const { id } = await requireRow(context, identities, params.id)

@@ -5,9 +5,13 @@ import {
   permissionDeniedError,
   secondFactorRequiredError,
 } from '../../../src/authentication/api-sessions/caller-errors.ts'
+import { Rights } from '../../../src/definitions/permissions/rights.ts'
 import { type ControllerError, errors } from '../../../src/foundation/errors.ts'
+import type { IdentityCaller } from '../../../src/storage/transactions/context.ts'
+import { admit } from '../../api/admission.ts'
 import { accessTokenChallenge, sessionChallenge } from '../../api/challenges.ts'
 import { readSessionHeader, SESSION_HEADERS } from '../../api/dialects.ts'
+import type { AnyOperation } from '../../api/operation.ts'
 
 /** Returns why the caller may not call the operation, or undefined. */
 export function authorize(request: FastifyRequest, reply?: FastifyReply): ControllerError | undefined {
@@ -22,16 +26,28 @@ export function authorize(request: FastifyRequest, reply?: FastifyReply): Contro
       if (caller.isPartial && access.grantedTo !== 'partial') {
         return secondFactorRequiredError()
       }
-      if (access.grantedTo === 'administrator' && !caller.isAdmin) {
-        const message = `this needs ${access.permission}`
-        return access.isForbidden
-          ? errors.FORBIDDEN({ code: 'PERMISSION_DENIED', message })
-          : permissionDeniedError(message)
-      }
-      return undefined
+      return requirePermission(request, caller, operation)
     default:
       return undefined
   }
+}
+
+/** Sets the caller with the rights that it has on the API. Returns why it may not call the operation, or undefined. */
+function requirePermission(
+  { state }: FastifyRequest,
+  caller: IdentityCaller,
+  operation: AnyOperation,
+): ControllerError | undefined {
+  const isManaging = caller.isAdmin || state.route.api === 'management' || state.route.api === 'fabric'
+  const admitted = admit(isManaging ? caller : { ...caller, rights: Rights.none }, operation)
+  if (admitted) {
+    state.caller = admitted
+    return undefined
+  }
+  const { access } = operation
+  if ('public' in access) return undefined
+  const message = `this needs ${access.permission}`
+  return access.isForbidden ? errors.FORBIDDEN({ code: 'PERMISSION_DENIED', message }) : permissionDeniedError(message)
 }
 
 function refuseAnonymous({ headers, state }: FastifyRequest, reply: FastifyReply | undefined): ControllerError {

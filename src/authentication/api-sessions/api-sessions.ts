@@ -335,6 +335,10 @@ function listMoved(changes: readonly Change[]): Map<string, string> {
 }
 
 function pickSessionIdentity(identity: ApiSessionIdentity): SessionIdentity {
-  const { id, name, isAdmin, authPolicyId, roleAttributes, externalId } = identity
-  return { id, name, isAdmin, authPolicyId, roleAttributes: [...roleAttributes], externalId }
+  const { id, name, isAdmin, permissions, authPolicyId, roleAttributes, externalId } = identity
+  return {
+    ...{ id, name, isAdmin, authPolicyId, externalId },
+    permissions: [...permissions],
+    roleAttributes: [...roleAttributes],
+  }
 }

@@ -1,4 +1,5 @@
 // The caller behind an API session.
+import { findRights } from '../../definitions/permissions/rights.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import { ANONYMOUS, type Caller } from '../../storage/transactions/context.ts'
@@ -32,6 +33,7 @@ export function callerFromApiSession(
     identityId: identity.id,
     identityName: identity.name,
     isAdmin: identity.isAdmin,
+    rights: findRights(identity),
     apiSessionId: session.id,
     isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
   }

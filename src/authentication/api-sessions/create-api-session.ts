@@ -1,5 +1,6 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 import { isDeepStrictEqual } from 'node:util'
+import { findRights } from '../../definitions/permissions/rights.ts'
 import type { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
@@ -91,10 +92,9 @@ export async function createApiSession(
 /** Creates the context of the identity that signs in, so that the audit names it as the actor. */
 function createIdentityContext({ parts, identity, context: { origin } }: SignInAttempt, apiSessionId: string): Context {
   const { id: identityId, name: identityName, isAdmin } = identity
-  return parts.contexts.create(
-    { kind: 'identity', identityId, identityName, isAdmin, apiSessionId, isPartial: false, isActorOnly: true },
-    origin,
-  )
+  const rights = findRights(identity)
+  const actor = { kind: 'identity', identityId, identityName, isAdmin, rights, apiSessionId } as const
+  return parts.contexts.create({ ...actor, isPartial: false, isActorOnly: true }, origin)
 }
 
 /**

@@ -8,6 +8,7 @@ export interface ApiSessionIdentity {
   readonly id: string
   name: string
   isAdmin: boolean
+  permissions: readonly string[]
   authPolicyId: string
   roleAttributes: readonly string[]
   externalId: string | null
@@ -64,6 +65,13 @@ export function internConfigTypes(configTypes: readonly string[]): readonly stri
   return configTypes.length === 1 && configTypes[0] === 'all' ? ALL_TYPES : configTypes
 }
 
+/** Nearly all identities hold no permissions. */
+const NO_WORDS: readonly string[] = []
+
+function internWords(words: readonly string[]): readonly string[] {
+  return words.length === 0 ? NO_WORDS : words
+}
+
 const NO_SESSIONS: readonly CohortMember[] = []
 
 /** A session that was revoked is not live any more, and stays in memory until its row is deleted. */
@@ -108,11 +116,20 @@ export class LiveApiSessions {
     return shared
   }
 
-  #internIdentity({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): SharedIdentity {
+  #internIdentity({
+    id,
+    name,
+    isAdmin,
+    permissions,
+    authPolicyId,
+    roleAttributes,
+    externalId,
+  }: ApiSessionIdentity): SharedIdentity {
     let identity = this.#identities.get(id)
     if (!identity) {
       // Member by member, because an object made by spreading takes five times the memory.
-      identity = { id, name, isAdmin, authPolicyId, roleAttributes, externalId, sessions: [] }
+      const words = internWords(permissions)
+      identity = { id, name, isAdmin, permissions: words, authPolicyId, roleAttributes, externalId, sessions: [] }
       this.#identities.set(id, identity)
     }
     return identity
@@ -187,11 +204,18 @@ export class LiveApiSessions {
   }
 
   /** Updates the shared identity of its sessions. */
-  update({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): void {
+  update({ id, name, isAdmin, permissions, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity): void {
     const identity = this.#identities.get(id)
     if (!identity) return
     const isMoved = identity.authPolicyId !== authPolicyId
-    Object.assign(identity, { name, isAdmin, authPolicyId, roleAttributes, externalId })
+    Object.assign(identity, {
+      name,
+      isAdmin,
+      permissions: internWords(permissions),
+      authPolicyId,
+      roleAttributes,
+      externalId,
+    })
     if (!isMoved) return
     for (const session of identity.sessions) {
       // A revoked session stays in its cohort, and revoked.

@@ -1,4 +1,5 @@
 // The guard of each transaction that its caller still holds the rights that its request was admitted with.
+import { findRights } from '../../definitions/permissions/rights.ts'
 import type { Change } from '../../storage/transactions/changes.ts'
 import type { WriteContext } from '../../storage/transactions/context.ts'
 import type { UncommittedChanges } from '../../storage/transactions/uncommitted-changes.ts'
@@ -33,6 +34,8 @@ export function requireSameRights(
   if (uncommitted.all.some((change) => isRevokedBy(change, session, identity.authPolicyId)))
     throw apiSessionUnknownError()
   if (caller.isAdmin && !identity.isAdmin) throw permissionDeniedError('the identity is not an administrator any more')
+  if (!findRights(identity).covers(caller.rights))
+    throw permissionDeniedError('the identity does not hold the same permissions any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
   const policy = uncommitted.findNewest('auth-policies', authPolicyId) ?? policies.get(authPolicyId)

@@ -37,8 +37,8 @@ export function toSessionProgress(session: Entity<typeof apiSessions>): SessionP
 }
 
 export function isSameIdentity(some: ApiSessionIdentity, other: ApiSessionIdentity): boolean {
-  const values = ({ id, name, isAdmin, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity) =>
-    JSON.stringify([id, name, isAdmin, authPolicyId, roleAttributes, externalId])
+  const values = ({ id, name, isAdmin, permissions, authPolicyId, roleAttributes, externalId }: ApiSessionIdentity) =>
+    JSON.stringify([id, name, isAdmin, permissions, authPolicyId, roleAttributes, externalId])
   return values(some) === values(other)
 }
 
@@ -78,6 +78,7 @@ function queryPage(db: Kysely<Database>, cutoff: Instant, after: number) {
       'identityId',
       'name',
       'isAdmin',
+      'permissions',
       'authPolicyId',
       'roleAttributes',
       'identity.externalId',
@@ -100,6 +101,7 @@ function liveSessionFromRow(row: LiveRow): LiveApiSession {
       id: identityId,
       name,
       isAdmin: row.isAdmin === 1,
+      permissions: JSON.parse(row.permissions) as string[],
       authPolicyId,
       roleAttributes: JSON.parse(row.roleAttributes) as string[],
       externalId: row.externalId,

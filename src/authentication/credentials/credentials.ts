@@ -32,7 +32,8 @@ export interface SignInIdentity extends ApiSessionIdentity, DisabledState {}
 const selectIdentity = prepareQuery((db, id: string) =>
   db
     .selectFrom('identities')
-    .select(['id', 'name', 'isAdmin', 'authPolicyId', 'roleAttributes', 'externalId', 'disabledAt', 'disabledUntil'])
+    .select(['id', 'name', 'isAdmin', 'permissions', 'authPolicyId', 'roleAttributes'])
+    .select(['externalId', 'disabledAt', 'disabledUntil'])
     .where('id', '=', id),
 )
 
@@ -45,7 +46,11 @@ export async function findSignInIdentity(
   if (!row) return undefined
   const { id, name, authPolicyId, externalId, disabledAt, disabledUntil } = row
   const roleAttributes = JSON.parse(row.roleAttributes) as string[]
-  return { id, name, isAdmin: row.isAdmin === 1, authPolicyId, roleAttributes, externalId, disabledAt, disabledUntil }
+  return {
+    ...{ id, name, authPolicyId, roleAttributes, externalId, disabledAt, disabledUntil },
+    isAdmin: row.isAdmin === 1,
+    permissions: JSON.parse(row.permissions) as string[],
+  }
 }
 
 /** Reads the password hash and the fingerprint of an authenticator: what a sign-in compares with what the client presents. */

@@ -148,6 +148,13 @@ export interface Definition<
   readonly credentials?: readonly string[]
   /** Its records show secrets, such as tokens: no cache may store a response with them. */
   readonly isConfidential?: true
+  /**
+   * The field that names the identity for which its records are a way in: callers who lack a right that this identity holds do not
+   * see them.
+   */
+  readonly wayInOf?: string
+  /** Of identities: the members that show ways in, which are empty for callers who lack a right that the identity holds. */
+  readonly waysIn?: readonly string[]
   /** The fields that `list` shows in a terminal. */
   readonly columns: readonly string[]
   /** For help: values for the fields, and a filter that makes sense. */
@@ -197,6 +204,8 @@ export interface Resource<
   readonly networkFile: readonly string[] | false
   readonly credentials: readonly string[]
   readonly isConfidential: boolean
+  readonly wayInOf: string | undefined
+  readonly waysIn: readonly string[]
   readonly columns: readonly string[]
   readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
 }
@@ -251,6 +260,8 @@ export function defineResource<
     networkFile: definition.networkFile ?? (isConfigured(definition.verbs) ? ['name'] : false),
     credentials: definition.credentials ?? [],
     isConfidential: definition.isConfidential ?? false,
+    wayInOf: definition.wayInOf,
+    waysIn: definition.waysIn ?? [],
     columns,
     example,
   }

@@ -68,6 +68,7 @@ export const enrollments = defineResource({
   derived: { jwt: { type: 'string' } },
   verbs: ['list', 'create', 'detail', 'delete'],
   isConfidential: true,
+  wayInOf: 'identityId',
   columns: ['id', 'method', 'identityId', 'expiresAt'],
   example: {
     create: { identityId: 'laptop', method: 'ott', expiresAt: '2099-01-01T00:00:00Z' },

@@ -1,4 +1,5 @@
 // Identities: people, devices, programs and routers that take part in the network, and the administrators among them.
+import { checkWords } from '../permissions/words.ts'
 import { f } from '../schema/fields.ts'
 import { anyObject, entityReference, flag, listOf, objectOf, text, time, typed, uuid } from '../schema/json-schema.ts'
 import { newUsername } from './authenticators.ts'
@@ -41,6 +42,13 @@ export const identities = defineResource({
       commandDefault: false,
       filter: true,
       summary: 'Whether the identity administers the network.',
+    }),
+    permissions: f.strings({
+      acceptsNull: true,
+      filter: true,
+      maxItems: 100,
+      objection: checkWords,
+      summary: 'What it may administer, if it does not administer the whole network.',
     }),
     isDefaultAdmin: f.bool({ access: 'read', filter: true }),
     authPolicyId: f.reference('auth-policies', {
@@ -144,7 +152,7 @@ export const identities = defineResource({
     edgeRouterConnectionStatus: { type: 'string', enum: ['online', 'offline', 'unknown'], 'x-offline': 'unknown' },
   },
   // Policy advice reads the role attributes, so that it needs no row of a record that is cached.
-  computedFrom: ['disabledAt', 'disabledUntil', 'roleAttributes'],
+  computedFrom: ['disabledAt', 'disabledUntil', 'roleAttributes', 'isAdmin', 'permissions'],
   links: [
     { key: 'auth-policies', to: { resource: 'auth-policies', field: 'authPolicyId' } },
     'authenticators',
@@ -196,6 +204,7 @@ export const identities = defineResource({
     },
   },
   isConfidential: true,
+  waysIn: ['enrollment'],
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes', 'disabled'],
   example: {
     create: { name: 'laptop', type: 'Device', isAdmin: false, roleAttributes: ['staff'] },

@@ -13,12 +13,17 @@ import {
 } from './field.ts'
 import { isHexadecimal, toHexDigits } from './hexadecimal.ts'
 
+export interface StringsOptions extends FieldOptions<string[]> {
+  /** A rule beyond the schema; see `Kind.objection`. */
+  readonly objection?: (value: readonly string[]) => Objection | undefined
+}
+
 export const setFields = {
-  /** A set of any strings. */
-  strings<const O extends FieldOptions<string[]>>(
-    options = {} as O,
-  ): Field<Nullable<string[], O>, Nullable<string, O>, O> {
-    return field(makeSetKind({ minItems: options.minItems }), options)
+  /** A set of strings: any, unless the options name a rule. */
+  strings<const O extends StringsOptions>(options = {} as O): Field<Nullable<string[], O>, Nullable<string, O>, O> {
+    const { minItems, maxItems, objection } = options
+    const kind = makeSetKind({ minItems, maxItems })
+    return field(objection ? { ...kind, objection: (value) => objection(value as string[]) } : kind, options)
   },
 
   /** A set of some of these strings. */

@@ -3,6 +3,7 @@
 // Each watcher first reads the audit from its cursor to the end, page by page, and then joins those that follow what happens
 // now, for all of which the audit is read once. Without a watcher nothing is read or kept.
 import type { Kysely } from 'kysely'
+import { isReadByRecord } from '../../definitions/permissions/readable-records.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import type { EventSource } from '../../definitions/resources/event-types.ts'
@@ -10,11 +11,13 @@ import { identities } from '../../definitions/resources/identities.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
+import type { ChainedRecord } from '../../storage/audit/audit-chain.ts'
 import { findNewestAuditRecord, findOldestAuditRecord, readAuditAfter } from '../../storage/audit/audit-pages.ts'
 import { findAuditRecord } from '../../storage/audit/audit-records.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
+import { findRecordStates } from './audited-record.ts'
 import {
   AUDIT_BEGIN,
   type AuditPlace,
@@ -208,7 +211,7 @@ export class EventFeed implements SideEffect {
         await watcher.drain()
         if (watcher.hasEnded) return
         watcher.place = toAuditPlace(record)
-        const event = toAuditEvent(record)
+        const event = isStateNeeded(record, [watcher]) ? await this.#readEvent(record) : toAuditEvent(record)
         watcher.send(event, () => toMessage(event, { ...watcher.place, ...from }))
       }
       if (records.length < PAGE) from = await this.#sendKept(watcher, from)
@@ -273,9 +276,11 @@ export class EventFeed implements SideEffect {
         this.#isBehind = false
         const records = await readAuditAfter(this.#parts.db, this.#tail.n, PAGE)
         for (const record of records) {
+          const event = isStateNeeded(record, this.#live) ? await this.#readEvent(record) : toAuditEvent(record)
+          // From here nothing is awaited: the cursor names the record only once it is sent.
           this.#tail = toAuditPlace(record)
           const followers = [...this.#live].filter(({ place }) => place.n < record.n)
-          this.#broadcast(followers, toAuditEvent(record))
+          this.#broadcast(followers, event)
         }
         if (records.length === PAGE) this.#isBehind = true
       }
@@ -286,6 +291,10 @@ export class EventFeed implements SideEffect {
     } finally {
       this.#isFollowing = false
     }
+  }
+
+  async #readEvent(record: ChainedRecord): Promise<StreamedEvent> {
+    return toAuditEvent(record, await findRecordStates(this.#parts.db, record))
   }
 
   /** Makes one message of an event, for all watchers that select it. */
@@ -307,6 +316,15 @@ export class EventFeed implements SideEffect {
     this.#ring ??= new NetworkRing()
     return this.#ring
   }
+}
+
+/** Whether the record that an event is about decides whether one of the watchers may read it. */
+function isStateNeeded({ resource }: ChainedRecord, watchers: Iterable<Watcher>): boolean {
+  for (const watcher of watchers) {
+    const { knownRights } = watcher
+    if (knownRights && isReadByRecord(knownRights, resource)) return true
+  }
+  return false
 }
 
 function toMessage({ type, data }: StreamedEvent, cursor: EventCursor): EventMessage {

@@ -1,4 +1,7 @@
 // One event of the stream: what happened, to what, and its data as JSON text.
+
+import type { ReadableRecord } from '../../definitions/permissions/readable-records.ts'
+import type { ScopedRecord } from '../../definitions/permissions/rights.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import type { AuditEventType, EventType, NetworkEventType } from '../../definitions/resources/event-types.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
@@ -9,6 +12,8 @@ export interface StreamedEvent {
   readonly type: EventType
   /** A resource in the plural, and ids: a watcher may select it by each. */
   readonly subjects: readonly string[]
+  /** The record that it is about: watchers get it if they may read that. */
+  readonly record: ReadableRecord
   /** JSON text. */
   readonly data: string
 }
@@ -33,20 +38,29 @@ const TYPES: Readonly<Record<string, AuditEventType>> = {
   jump: 'clock-jump',
 }
 
-/** An audit record as an event. The audit has masked its secrets already. */
-export function toAuditEvent(record: ChainedRecord): StreamedEvent {
+/**
+ * An audit record as an event. The audit has masked its secrets already.
+ * @param states of the record that it is about, if some watcher may read only some of the records
+ */
+export function toAuditEvent(record: ChainedRecord, states: readonly ScopedRecord[] = []): StreamedEvent {
   const { operation, resource, entityId, actorId } = record
   const isSignIn = operation === 'create' && resource === apiSessions.plural
   const type = isSignIn ? 'sign-in' : (TYPES[operation] ?? 'record-updated')
   // Of a sign-in, the identity is the actor.
   const ids = isSignIn && actorId !== null ? [entityId, actorId] : [entityId]
-  return { type, subjects: [resource, ...ids], data: `{"type":"${type}","audit":${toAuditJson(record)}}` }
+  return {
+    type,
+    subjects: [resource, ...ids],
+    record: { resource, states },
+    data: `{"type":"${type}","audit":${toAuditJson(record)}}`,
+  }
 }
 
 export function toNetworkEvent({ type, resource, id, related, details }: NetworkEvent, at: Instant): StreamedEvent {
   return {
     type,
     subjects: [resource, id, ...related],
+    record: { resource, states: [] },
     data: JSON.stringify({ type, at: toIsoTime(at), resource, id, ...details }),
   }
 }

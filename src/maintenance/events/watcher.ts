@@ -1,6 +1,8 @@
 // One watcher of events: what it selects, and the stream that it reads.
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import { mayReadRecord } from '../../definitions/permissions/readable-records.ts'
+import type { Rights } from '../../definitions/permissions/rights.ts'
 import { type EventSource, type EventType, GAP, networkEventTypes } from '../../definitions/resources/event-types.ts'
 import type { AuditPlace } from './cursor.ts'
 import type { StreamedEvent } from './event.ts'
@@ -17,7 +19,8 @@ export interface EventSelection {
 export interface WatcherRight {
   /** The id of the identity. */
   readonly ownerId: string
-  isAllowed(): boolean
+  /** Undefined if it may watch nothing any more. */
+  findRights(): Rights | undefined
   /** Notes that the watcher still reads. */
   noteActivity(): void
 }
@@ -32,6 +35,8 @@ export class Watcher {
   readonly #form: MessageForm
   /** Up to where it was sent the audit when it began to follow what happens now. */
   place: AuditPlace
+  /** What it may read, as of the last time that its right was judged. */
+  knownRights: Rights | undefined
   #isEnding = false
 
   constructor(right: WatcherRight, { types, subject }: EventSelection, place: AuditPlace, form: MessageForm) {
@@ -52,11 +57,12 @@ export class Watcher {
     return this.#isEnding || this.stream.destroyed
   }
 
-  /** Sends an event that it selects. @param toMessage gives it its cursor */
-  send({ type, subjects }: StreamedEvent, toMessage: () => EventMessage): void {
+  /** Sends an event that it selects and may read. @param toMessage gives it its cursor */
+  send({ type, subjects, record }: StreamedEvent, toMessage: () => EventMessage): void {
     if (this.#types && !this.#types.has(type)) return
     if (this.#subject !== undefined && !subjects.includes(this.#subject)) return
-    if (this.requireRight()) this.#push(toMessage())
+    const rights = this.requireRight()
+    if (rights && mayReadRecord(rights, record)) this.#push(toMessage())
   }
 
   /** Tells it what it may have missed. */
@@ -71,12 +77,12 @@ export class Watcher {
     this.#push(heartbeat)
   }
 
-  /** Cuts the stream if its session or right has ended. What waits is not sent any more. Returns whether it may go on. */
-  requireRight(): boolean {
-    if (this.hasEnded) return false
-    if (this.right.isAllowed()) return true
-    this.stream.destroy()
-    return false
+  /** Cuts the stream if its session or right has ended. What waits is not sent any more. Returns what it may read now. */
+  requireRight(): Rights | undefined {
+    if (this.hasEnded) return undefined
+    this.knownRights = this.right.findRights()
+    if (!this.knownRights) this.stream.destroy()
+    return this.knownRights
   }
 
   /** Settles once the watcher has taken what waits, or has left. */

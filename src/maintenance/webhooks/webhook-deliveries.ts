@@ -5,6 +5,7 @@
 import type { Kysely } from 'kysely'
 import { isDisabled } from '../../authentication/disabling.ts'
 import type { OutboundClient } from '../../client/outbound-client.ts'
+import { findRights, Rights } from '../../definitions/permissions/rights.ts'
 import type { AnyRow } from '../../definitions/resources/define.ts'
 import type { EventType } from '../../definitions/resources/event-types.ts'
 import { identities } from '../../definitions/resources/identities.ts'
@@ -146,14 +147,15 @@ export class WebhookDeliveries implements SideEffect {
     const { id, name, ownerId, cursor } = webhook
     if (this.#running.has(id)) return
     const isCurrent = () => this.#running.get(id)?.delivery === delivery
-    const right: WatcherRight = { ownerId: `webhook ${id}`, isAllowed: isCurrent, noteActivity() {} }
     const selection = webhook.types.length > 0 ? { types: webhook.types as readonly EventType[] } : {}
     const delivery = new WebhookDelivery({
       clock: this.#parts.clock,
       send: (message) => this.#send(webhook, message),
       watch: async (place) => {
-        const mayWatch = await this.#mayWatch(ownerId)
-        if (!mayWatch || !isCurrent()) return undefined
+        const rights = await this.#findOwnerRights(ownerId)
+        if (!rights || !isCurrent()) return undefined
+        const findRights = () => (isCurrent() ? rights : undefined)
+        const right: WatcherRight = { ownerId: `webhook ${id}`, findRights, noteActivity() {} }
         return this.#parts.events.watch(right, selection, place, objectForm)
       },
       deliveredTo: (place) => {
@@ -168,11 +170,16 @@ export class WebhookDeliveries implements SideEffect {
     })
   }
 
-  /** Whether the one that changed a webhook last may watch events now. A change of the identity begins the delivery anew. */
-  async #mayWatch(ownerId: string | null): Promise<boolean> {
-    if (ownerId === null) return true
+  /**
+   * The rights of the one that changed a webhook last; undefined if it may watch nothing now. A change of the identity begins the
+   * delivery anew.
+   */
+  async #findOwnerRights(ownerId: string | null): Promise<Rights | undefined> {
+    if (ownerId === null) return Rights.administrator
     const owner = await find({ db: this.#parts.db }, identities, ownerId)
-    return owner?.isAdmin === true && !isDisabled(owner, this.#parts.clock.now())
+    if (!owner || isDisabled(owner, this.#parts.clock.now())) return undefined
+    const rights = findRights(owner)
+    return rights.readsAnything ? rights : undefined
   }
 
   async #send(webhook: Webhook, { data, eventId }: EventMessage): Promise<void> {

@@ -2,15 +2,17 @@
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { type FilterSource, toFilterSource, toFilterSymbols } from '../../definitions/model/filter-symbols.ts'
+import { listReadResources, mayReadRecord } from '../../definitions/permissions/readable-records.ts'
 import type { Kind, Stored } from '../../definitions/schema/field.ts'
 import { f } from '../../definitions/schema/fields.ts'
 import { anyObject } from '../../definitions/schema/json-schema.ts'
 import { COUNT } from '../../definitions/schema/ranges.ts'
 import { MAX_INSTANT, MIN_INSTANT } from '../../foundation/clock.ts'
 import type { ListPlan } from '../lists/list-plan.ts'
-import { queryPage, queryRowsOf, type RowQuery, toListQuery, type Window } from '../lists/lists.ts'
+import { type ListQuery, queryPage, queryRowsOf, type RowQuery, toListQuery, type Window } from '../lists/lists.ts'
+import { getSqlDialect } from '../sql-dialect.ts'
 import type { Store } from '../store.ts'
-import { type Context, toReader, type WriteContext } from '../transactions/context.ts'
+import { type Caller, type Context, toReader, type WriteContext } from '../transactions/context.ts'
 import { isOneOf } from '../untyped.ts'
 import { PRUNE } from './audit.ts'
 import { type Anchor, type ChainedRecord, type ChainReport, ChainVerifier } from './audit-chain.ts'
@@ -99,9 +101,9 @@ export interface AuditPage extends Window {
   readonly items: readonly ChainedRecord[]
 }
 
-/** One page of the audit. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
+/** One page of the audit, as far as the caller may read it. @throws INVALID_FILTER, INVALID_SORT_IDENTIFIER */
 export async function listAuditRecords(store: Store, context: Reading, plan: ListPlan): Promise<AuditPage> {
-  const { keys, ...window } = await queryPage(store, toListQuery(context, auditSource, plan))
+  const { keys, ...window } = await queryPage(store, toAuditQuery(context, plan))
   const rows = await context.db
     .selectFrom('audit_records')
     .selectAll()
@@ -113,7 +115,21 @@ export async function listAuditRecords(store: Store, context: Reading, plan: Lis
 
 /** All records that match a plan, for a stream. */
 export function queryAuditRows(store: Store, context: Reading, plan: ListPlan): Promise<RowQuery<ChainedRecord>> {
-  return queryRowsOf<ChainedRecord>(store, toListQuery(context, auditSource, plan))
+  return queryRowsOf<ChainedRecord>(store, toAuditQuery(context, plan))
+}
+
+function toAuditQuery(context: Reading, plan: ListPlan): ListQuery {
+  const query = toListQuery(context, auditSource, plan)
+  const { caller } = context
+  const resources = caller.kind === 'identity' ? listReadResources(caller.rights) : undefined
+  if (!resources) return query
+  const conditionCost = getSqlDialect(context.db).costs.ofTest.set
+  return { ...query, conditions: async () => [isOneOf(context.db, 'resource', resources)], conditionCost }
+}
+
+/** Whether a caller may read what the audit tells of records of a resource. */
+export function mayReadAudited(caller: Caller, resource: string): boolean {
+  return caller.kind !== 'identity' || mayReadRecord(caller.rights, { resource, states: [] })
 }
 
 /** One record by its number. */

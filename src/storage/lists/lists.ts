@@ -3,6 +3,7 @@ import type { Compilable, CompiledQuery, SqlBool } from 'kysely'
 import { toSetTableName } from '../../definitions/model/columns.ts'
 import type { FilterSource } from '../../definitions/model/filter-symbols.ts'
 import { compiledResources, getCompiledResource } from '../../definitions/model/index.ts'
+import type { RecordScope } from '../../definitions/permissions/words.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import type { Scope } from '../behavior.ts'
 import { subtypeConditions } from '../entities/subtypes.ts'
@@ -14,7 +15,13 @@ import type { Store } from '../store.ts'
 import { type Context, toReader } from '../transactions/context.ts'
 import { isOneOf } from '../untyped.ts'
 import { type ListPlan, withSortParameterErrors } from './list-plan.ts'
-import { isSelective, parseRoleFilter, type RecordSearch, selectorsCondition } from './role-conditions.ts'
+import {
+  isSelective,
+  parseRoleFilter,
+  type RecordSearch,
+  scopesCondition,
+  selectorsCondition,
+} from './role-conditions.ts'
 import { type SqlText, sqlText, toWhere } from './sql-text.ts'
 
 type Reading = Pick<Context, 'db' | 'caller'>
@@ -25,6 +32,7 @@ export type Restriction =
   | { readonly field: string; readonly equals: string | number }
   | { readonly field: string; readonly contains: string }
   | { readonly field: string; readonly atMost: number }
+  | { readonly scopes: readonly RecordScope[] }
   | RestrictingCondition
 
 /** A condition of one resource, with the tables that it reads besides, and the cost of testing one record. */
@@ -87,8 +95,15 @@ function toRecordQuery(store: Store, context: Reading, recordList: RecordList): 
   const tables = new Set<string>()
   const conditions: Conditions = (hint) =>
     buildConditions({ store, context, resource, tables, hint }, plan, restrictions)
-  const conditionCost = restrictions.reduce((sum, each) => sum + ('cost' in each ? each.cost : 0), 0)
+  const conditionCost = restrictions.reduce((sum, each) => sum + getRestrictionCost(context, each), 0)
   return { context, source, plan, conditions, conditionCost, tables }
+}
+
+/** The cost of testing one record, if it is more than that of a few comparisons. */
+function getRestrictionCost({ db }: Reading, restriction: Restriction): number {
+  if ('cost' in restriction) return restriction.cost
+  if (!('scopes' in restriction)) return 0
+  return restriction.scopes.filter((scope) => 'tag' in scope).length * getSqlDialect(db).costs.ofTest.tag
 }
 
 /** One page of the records of a list. */
@@ -316,6 +331,7 @@ async function toCondition(search: RecordSearch, restriction: Restriction): Prom
     return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.${restriction.field}`)} = ${restriction.equals}`
   if ('atMost' in restriction)
     return sqlText<SqlBool>`${sqlText.ref(`${resource.table}.${restriction.field}`)} <= ${restriction.atMost}`
+  if ('scopes' in restriction) return scopesCondition(search, restriction.scopes)
   if ('condition' in restriction) {
     for (const table of restriction.tables) tables.add(table)
     return restriction.condition

@@ -1,6 +1,7 @@
 // Conditions over role attributes: the records that a role filter, or a side of a policy, selects.
 import type { SqlBool } from 'kysely'
 import { toSetTableName } from '../../definitions/model/columns.ts'
+import type { RecordScope } from '../../definitions/permissions/words.ts'
 import type { AnyResource } from '../../definitions/resources/define.ts'
 import type { RoleSelector } from '../../policy/role-selector.ts'
 import { compileSql, getSqlDialect, type RowCountHint } from '../sql-dialect.ts'
@@ -41,6 +42,22 @@ export async function selectorsCondition(
   const ids = new Set(sides.flatMap((side) => [...side.ids]))
   if (ids.size > 0) alternatives.push(isOneOf(context.db, `${resource.table}.id`, [...ids]))
   return alternatives.length === 0 ? sqlText<SqlBool>`1 = 0` : joinConditions(alternatives, 'or')
+}
+
+/** Records with one of these role attributes, or a tag of these values. Adds the tables it reads. */
+export async function scopesCondition(search: RecordSearch, scopes: readonly RecordScope[]): Promise<SqlText<SqlBool>> {
+  const attributes = new Set(scopes.flatMap((scope) => ('attribute' in scope ? [scope.attribute] : [])))
+  const side = { semantic: 'AnyOf', isAll: false, ids: new Set<string>(), attributes } as const
+  const alternatives = attributes.size === 0 ? [] : [await selectorsCondition(search, [side])]
+  const { memberText, memberType } = getSqlDialect(search.context.db)
+  const tags = sqlText.ref(`${search.resource.table}.tags`)
+  for (const scope of scopes) {
+    if (!('tag' in scope)) continue
+    const path = [scope.tag]
+    const isText = sqlText<SqlBool>`${memberType(tags, path)} = 'text'`
+    alternatives.push(sqlText<SqlBool>`(${isText} and ${memberText(tags, path)} = ${scope.value})`)
+  }
+  return joinConditions(alternatives, 'or')
 }
 
 // From this number of attributes on, a record is matched by how many of them it has, instead of by one test for each.

@@ -169,6 +169,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['authPolicyId', 'text'],
       ['externalId', 'text', 'null'],
       ['roleAttributes', 'text'],
+      ['permissions', 'text'],
       ['appData', 'text'],
       ['defaultHostingCost', 'integer'],
       ['defaultHostingPrecedence', 'text'],
@@ -183,7 +184,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     {
       unique: [['name'], ['externalId']],
       references: { typeId: 'identity_types', authPolicyId: 'auth_policies' },
-      sets: ['role_attributes', 'hosted_services'],
+      sets: ['role_attributes', 'hosted_services', 'permissions'],
       marks: ['isAdmin'],
     },
   )

@@ -19,6 +19,13 @@ export interface Presentation {
   readonly only?: readonly string[]
   /** `documented` by default. */
   readonly form?: JsonForm
+  /** Members that are empty objects for this caller, of the records that it names. */
+  readonly concealment?: Concealment | undefined
+}
+
+export interface Concealment {
+  readonly members: readonly string[]
+  isOf(record: CachedRecord): boolean
 }
 
 /** JSON text of each record, in their order. */
@@ -31,7 +38,8 @@ export function renderRecords(
 ): Awaitable<string[]> {
   return whenReady(renderComputedTails(parts, context, resource, records, presentation), (tails) =>
     records.map((record, at) => {
-      const { only } = presentation
+      const { only, concealment } = presentation
+      if (concealment?.isOf(record)) return concealMembers(record, concealment, presentation) + tails[at]
       return (only ? limitHead(record, only, presentation) : renderHead(record, presentation)) + tails[at]
     }),
   )
@@ -52,7 +60,8 @@ export async function renderList(
   presentation: Presentation = {},
 ): Promise<readonly string[] | readonly Buffer[]> {
   const isLong = records.reduce((sum, { bytes }) => sum + bytes.length, 0) >= MIN_LONG_BYTES
-  if (!isLong || presentation.only) return renderRecords(parts, context, resource, records, presentation)
+  if (!isLong || presentation.only || presentation.concealment)
+    return renderRecords(parts, context, resource, records, presentation)
   return encodeRecords(
     records,
     await renderComputedTails(parts, context, resource, records, presentation),
@@ -92,6 +101,13 @@ function pushForm(pieces: Buffer[], { bytes, differences }: CachedRecord, form: 
     }
   }
   pieces.push(copiedTo === 0 ? bytes : bytes.subarray(copiedTo))
+}
+
+/** The head of a record with empty objects in place of some members. */
+function concealMembers(record: CachedRecord, { members }: Concealment, presentation: Presentation): string {
+  const head = JSON.parse(`${renderHead(record, presentation)}}`) as Record<string, unknown>
+  const shown = Object.entries(head).map(([name, value]) => [name, members.includes(name) ? {} : value])
+  return JSON.stringify(Object.fromEntries(shown)).slice(0, -1)
 }
 
 const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']

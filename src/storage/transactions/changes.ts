@@ -99,7 +99,7 @@ export type StateOf<Name extends RecordChange['resource']> = Extract<RecordChang
 /** The fields of an identity that its sessions need. */
 export type SessionIdentity = Pick<
   RecordOf<'identities'>,
-  'id' | 'name' | 'isAdmin' | 'authPolicyId' | 'roleAttributes' | 'externalId'
+  'id' | 'name' | 'isAdmin' | 'permissions' | 'authPolicyId' | 'roleAttributes' | 'externalId'
 >
 
 interface ChangeFacts {

@@ -1,5 +1,7 @@
 // The caller on whose behalf code runs, and its access to the store: the first argument of all code that uses the store.
 import type { Kysely } from 'kysely'
+import type { Rights } from '../../definitions/permissions/rights.ts'
+import type { RecordScope } from '../../definitions/permissions/words.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Database } from '../database.ts'
 import type { VerifiedToken } from '../external-tokens.ts'
@@ -15,6 +17,10 @@ export type Caller =
       readonly identityId: string
       readonly identityName: string
       readonly isAdmin: boolean
+      /** What it may do on the management and fabric APIs; nothing on the client API, unless it administers. */
+      readonly rights: Rights
+      /** The records that its request is limited to, if its right is not on all records. */
+      readonly limit?: RecordLimit
       readonly apiSessionId: string
       /** A second factor is outstanding: the caller has only the permissions of a partial session. */
       readonly isPartial: boolean
@@ -27,6 +33,14 @@ export type Caller =
   | { readonly kind: 'local-operator'; readonly osUser: string }
   /** The controller itself: initialization and background work. */
   | { readonly kind: 'system' }
+
+export type IdentityCaller = Extract<Caller, { readonly kind: 'identity' }>
+
+/** Of these resources, a request reads and changes only the records in these scopes. */
+export interface RecordLimit {
+  readonly resources: readonly string[]
+  readonly scopes: readonly RecordScope[]
+}
 
 /** A caller without a session. */
 export const ANONYMOUS: Caller = { kind: 'anonymous' }
