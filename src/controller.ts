@@ -433,7 +433,7 @@ function createGuards({
     { after: requireNoEscalation },
     { after: requireUsableAdministrator },
     { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
-    { after: (tx) => revokeTokens({ lifetime: auth.apiSessions.lifetime, sessionTokens }, tx) },
+    { after: (tx) => revokeTokens({ apiSessions: auth.apiSessions, sessionTokens }, tx) },
     { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines, entities }, tx) },
     { after: (tx) => posture.reported.removeSignedOut(tx) },
     { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },

@@ -8,6 +8,9 @@ import { alwaysAsks } from './confirmations.ts'
 /** The placeholder for the id of a record without a name. */
 export const ID_PLACEHOLDER = 'ID'
 
+/** An id of another record that is valid, whether such a record exists or not. */
+const EXAMPLE_ID = '6fd72218-2e8f-46ac-92d4-236df815fede'
+
 /** The arguments and flags of a command line that calls the operation. */
 export function makeExample(operation: OperationDescription, api: ApiDescription): string {
   const args = listPathArguments(operation, api).map(({ resource }) => toExampleName(resource))
@@ -128,6 +131,6 @@ function makeSampleWords(member: BodyFlag, api: ApiDescription): string[] {
     case 'secret':
       return [flag, 'password.txt']
     case 'text':
-      return [flag, schema.enum ? String(schema.enum[0]) : member.flag]
+      return [flag, schema.enum ? String(schema.enum[0]) : member.flag === 'id' ? EXAMPLE_ID : member.flag]
   }
 }

@@ -36,10 +36,6 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   finishRootRotation: 'pki:rotate',
   extendCurrentIdentityAuthenticator: 'renew',
   extendVerifyCurrentIdentityAuthenticator: 'renew',
-  // For command lines of release 2: a session that is ended has no token any more.
-  createRevocation: 'api-session:delete',
-  detailRevocation: 'api-session:get',
-  listRevocations: 'api-session:list',
   // The same operations at a second path.
   updateControllerSetting: 'controller-setting:replace',
   patchControllerSetting: 'controller-setting:update',
@@ -86,10 +82,10 @@ export function toCommandId(operation: OperationDescription, api: ApiDescription
   if (roles) return `${roles[1]}:role-attributes`
   const noun = findResource(head, api)?.name ?? (isListed(operation) ? toSingular(head) : head)
   const words = toWords(rest)
-  if (words.length === 0) return `${toCommandNoun(noun, head, rest, api)}:${toVerb(operation, rest)}`
+  if (words.length === 0) return `${toCommandNoun(noun, head, api)}:${toVerb(operation, rest)}`
   const isReadable = method !== 'GET' && api.operations.some((other) => other.method === 'GET' && other.path === path)
   const prefix = isReadable || method === 'DELETE' || method === 'PATCH' ? (PREFIXES[method] ?? '') : ''
-  return `${toCommandNoun(noun, head, rest, api)}:${prefix}${words.join('-')}`
+  return `${toCommandNoun(noun, head, api)}:${prefix}${words.join('-')}`
 }
 
 /** The resource whose records have paths below `/head`. */
@@ -111,9 +107,9 @@ function toWords(rest: readonly string[]): string[] {
   })
 }
 
-/** The noun of a command: `/specs/:id` has the same noun as `/specs`. */
-function toCommandNoun(noun: string, head: string, rest: readonly string[], api: ApiDescription): string {
-  if (noun !== head || rest.length === 0 || findResource(head, api)) return noun
+/** The noun of a command: `/specs/:id` has the same noun as `/specs`, and what creates a record as what lists them. */
+function toCommandNoun(noun: string, head: string, api: ApiDescription): string {
+  if (noun !== head || findResource(head, api)) return noun
   const listPaths = [`/${head}`, `/controller/${head}`]
   return api.operations.some((other) => listPaths.includes(other.path) && isListed(other)) ? toSingular(head) : noun
 }

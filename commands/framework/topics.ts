@@ -28,6 +28,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   pki: "The controller's own certificates: renewal and rotation.",
   policy: 'Who can reach what, and why.',
   profile: 'The controllers that you work with.',
+  revocation: 'Tokens, sessions and identities whose tokens routers refuse before these expire.',
   spec: 'The documents that describe the APIs.',
   'well-known-ca': 'The authorities that identify the controller.',
 }

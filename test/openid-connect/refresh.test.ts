@@ -388,6 +388,16 @@ describe('a sign-out', () => {
     expect(await isAdmitted(body.access_token)).toBe(true)
   })
 
+  it('that is refused, or that shows the identity of a token, tells browsers so by a page', async () => {
+    const client = new OpenIdClient(world)
+    for (const path of ['/oidc/end_session?id_token_hint=garbage', '/oidc/userinfo']) {
+      const [page, json] = [await client.get(path, { accept: 'text/html' }), await client.get(path)]
+      expect(page.headers['content-type']).toMatch(/^text\/html/)
+      expect([page.status, page.text.includes('<title>The request is refused</title>')]).toEqual([json.status, true])
+      expect(json.body.error).toMatch(/^invalid_request$/)
+    }
+  })
+
   it('sends the client to a registered address only', async () => {
     const { client } = await signedIn()
     const ask = (uri: string) =>

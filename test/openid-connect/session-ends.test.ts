@@ -1,8 +1,13 @@
 // When sessions by OpenID Connect end by themselves: with their sign-in if it leads to no tokens, and with their last token.
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
+import { apiSessions as apiSessionResource } from '../../src/definitions/resources/api-sessions.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { get } from '../../src/storage/entities/entities.ts'
+import { CLIENT } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { OIDC_SETTINGS, OpenIdClient, readClaims, type Tokens } from './client.ts'
+import { bearer, OIDC_SETTINGS, OpenIdClient, readClaims, type Tokens } from './client.ts'
 
 const SETTINGS = { ...OIDC_SETTINGS, 'session.timeout': '24h' }
 const world = useController({ settings: SETTINGS })
@@ -177,5 +182,40 @@ describe('the session of tokens', () => {
     const { body } = await people.ask('GET', `/revocations/${id}`)
 
     expect(Date.parse(body.data.expiresAt)).toBeGreaterThanOrEqual(exp * 1000)
+  })
+})
+
+describe('sessions that one change revokes by the hundred', () => {
+  it('are revoked at routers in its commit, and once', async () => {
+    const authPolicyId = await people.policy({})
+    const person = await people.person({ authPolicyId })
+    const { access_token: token } = await new OpenIdClient(world).signIn(person)
+    const { apiSessions } = world.controller.auth
+    const ids: string[] = [readClaims(token).z_asid]
+    await world.system.write(async (tx) => {
+      const identity = (await get(tx, identities, person.id)) as unknown as ApiSessionIdentity
+      const values = { identity, authenticatorId: 'a', clientId: 'native', ipAddress: '', configTypes: [] }
+      for (let count = 0; count < 300; count++) {
+        const session = await apiSessions.insert(tx, values, { method: 'password', audit: 'none' })
+        await world.controller.entities.update(tx, apiSessionResource, session, { hasTokens: true })
+        ids.push(session.id)
+      }
+    })
+    await people.manage('PATCH', `/auth-policies/${authPolicyId}`, { primary: { updb: { allowed: false } } })
+    const listPositions = () =>
+      world.system.db
+        .selectFrom('revocations')
+        .select(['id', 'n', 'issuedBefore'])
+        .where('id', 'in', ids)
+        .orderBy('n')
+        .execute()
+    const revoked = await listPositions()
+    const isAdmitted = await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, headers: bearer(token) })
+    world.clock.advance(1_000)
+    await apiSessions.termination.deleteRevoked(world.system)
+
+    expect([revoked.length, isAdmitted.status]).toEqual([301, 401])
+    expect(await listPositions()).toEqual(revoked)
+    expect(await listSessions(person)).toEqual([])
   })
 })

@@ -23,7 +23,7 @@ export interface TestWatcher {
   close(): Promise<void>
 }
 
-/** Begins to watch. It settles once the stream has begun, or was refused. */
+/** Begins to watch, by the token of a session, or by that of a header. It settles once the stream has begun, or was refused. */
 export async function watchEvents(
   { url, rootPem }: { readonly url: string; readonly rootPem: string },
   token: string,
@@ -32,7 +32,8 @@ export async function watchEvents(
 ): Promise<TestWatcher> {
   const transport = tlsTransport(url, rootPem)
   const path = `${MANAGEMENT}/controller/events${query}`
-  const reply = await transport.stream({ method: 'GET', path, headers: { 'net-session': token, ...headers } })
+  const ofSession: Readonly<Record<string, string>> = token === '' ? {} : { 'net-session': token }
+  const reply = await transport.stream({ method: 'GET', path, headers: { ...ofSession, ...headers } })
   const events: ReceivedEvent[] = []
   const state = { text: '', cursor: '', hasEnded: false }
   async function read(): Promise<void> {

@@ -33,8 +33,9 @@ export function renderOwnApiSession(
   id: string,
   dialect: Call['dialect'],
   externalTokens: readonly VerifiedToken[] = [],
+  accessToken?: string,
 ): Awaitable<RawJson> {
-  return renderRecord(controller, context, apiSessions, id, presentOwn(dialect, externalTokens))
+  return renderRecord(controller, context, apiSessions, id, presentOwn(dialect, externalTokens, accessToken))
 }
 
 /** The same from the values of a session that has just been stored. */
@@ -48,8 +49,12 @@ export function renderNewApiSession(
   return renderEntity(records, context, apiSessions, apiSession, presentOwn(dialect, externalTokens))
 }
 
-function presentOwn(dialect: Call['dialect'], externalTokens: readonly VerifiedToken[]): Presentation {
-  const view: ApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens, isOwn: true }
+function presentOwn(
+  dialect: Call['dialect'],
+  externalTokens: readonly VerifiedToken[],
+  accessToken?: string,
+): Presentation {
+  const view: ApiSessionView = { totpWords: TOTP_QUERY_WORDS[dialect], externalTokens, isOwn: true, accessToken }
   return { view, form: JSON_FORMS[dialect] }
 }
 
@@ -65,9 +70,10 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     summary: "Shows the caller's own session.",
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
     returns: { kind: 'record', resource: 'api-sessions', always: ['expirationSeconds', 'expiresAt'] },
-    run({ controller, context, dialect }) {
+    run({ accessToken, controller, context, dialect }) {
       const id = requireApiSessionId(context)
-      const json = renderOwnApiSession(controller, context, id, dialect, getExternalTokens(context))
+      const externalTokens = getExternalTokens(context)
+      const json = renderOwnApiSession(controller, context, id, dialect, externalTokens, accessToken?.token)
       return whenReady(json, (session) => dataResponse(session))
     },
   }),

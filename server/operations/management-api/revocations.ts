@@ -28,6 +28,12 @@ const revocationSchema = requiredObject({
   ...{ id: text, type: text, tags: anyObject, createdAt: text, updatedAt: text, expiresAt: text },
 })
 
+const listedSchema = {
+  ...revocationSchema,
+  'x-columns': ['id', 'type', 'createdAt', 'expiresAt'],
+  'x-example-filter': 'type = "IDENTITY"',
+}
+
 const READ = { permission: 'revocation.read', grantedTo: 'administrator' } as const
 
 function toRecord({ id, type, issuedBefore, expiresAt }: Omit<RevocationRow, 'n'>) {
@@ -71,7 +77,7 @@ export const revocationOperations: readonly AnyOperation[] = [
     summary: 'Lists the revocations whose tokens may not all have ended.',
     access: READ,
     query: listQuery,
-    returns: { kind: 'data', schema: listOf(revocationSchema), isPage: true },
+    returns: { kind: 'data', schema: listOf(listedSchema), isPage: true },
     run(call) {
       const { context } = call
       const { store } = call.controller

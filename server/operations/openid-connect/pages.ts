@@ -178,18 +178,29 @@ export function withPages(operation: AnyOperation): AnyOperation {
   }
 }
 
-/** The page for an error that has no other: the sign-in cannot go on. */
-export function errorPage(error: ControllerError | OAuthError, headers: Call['headers']): Response | undefined {
-  if (!isBrowser(headers)) return undefined
-  const { title, sentences } = describeEnd(error)
-  return respondWithPage(endPage(title, sentences, error.status))
+/** The pages for errors that have no other, with the title for what a program asks for and is refused. */
+function makeErrorPage(refusedTitle: string): NonNullable<AnyOperation['errorPage']> {
+  return (error, headers) => {
+    if (!isBrowser(headers)) return undefined
+    const { title, sentences } = describeEnd(error, refusedTitle)
+    return respondWithPage(endPage(title, sentences, error.status))
+  }
 }
 
-function describeEnd(error: ControllerError | OAuthError): { title: string; sentences: readonly string[] } {
+/** The sign-in cannot go on. */
+export const errorPage = makeErrorPage('The sign-in cannot begin')
+
+/** The session cannot be ended, or shown. */
+export const sessionErrorPage = makeErrorPage('The request is refused')
+
+function describeEnd(
+  error: ControllerError | OAuthError,
+  refusedTitle: string,
+): { title: string; sentences: readonly string[] } {
   const again = 'Go back to the program or the page that you came from, and begin again.'
   if (error instanceof OAuthError) {
     const reason = `The program that sent you here asks for something that this controller refuses: ${error.message}.`
-    return { title: 'The sign-in cannot begin', sentences: [reason, 'Tell the people who run the program.'] }
+    return { title: refusedTitle, sentences: [reason, 'Tell the people who run the program.'] }
   }
   if (error.code === 'UNAUTHORIZED') {
     const reason =

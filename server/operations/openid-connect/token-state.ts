@@ -8,9 +8,10 @@ import { endPage } from '../../pages/sign-in-pages.ts'
 import { redirect } from './authorize.ts'
 import { isBrowser } from './browsers.ts'
 import { COMMON, formBody, NO_STORE, readParameter, requireIssuer, textQuery } from './forms.ts'
+import { sessionErrorPage } from './pages.ts'
 import { jsonResponse, readClient } from './token.ts'
 
-const OAUTH = { ...COMMON, hasOneForm: true, errorForm: 'oauth' } as const
+const OAUTH = { ...COMMON, hasOneForm: true, errorForm: 'oauth', errorPage: sessionErrorPage } as const
 const JSON_RETURNS = { kind: 'raw', contentType: 'application/json' } as const
 const TEXT_RETURNS = { kind: 'raw', contentType: 'text/plain' } as const
 

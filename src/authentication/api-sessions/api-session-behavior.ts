@@ -29,6 +29,8 @@ export interface ApiSessionView {
   readonly externalTokens: readonly VerifiedToken[]
   /** The session is shown to itself: with its token, and when it ends. */
   readonly isOwn: boolean
+  /** The access token of the request, if it was sent with one. */
+  readonly accessToken?: string | undefined
 }
 
 export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
@@ -82,7 +84,9 @@ export class ApiSessionBehavior implements Behavior<typeof apiSessions> {
 
   #getToken(context: ReadContext, row: ComputedInput, view: ApiSessionView | undefined): string | RawJson {
     if (!view?.isOwn && !isCallersOwn(context, row)) return HIDDEN_TOKEN
-    return row.clientId === null ? this.#apiSessions.deriveToken(row.id) : NO_TOKEN
+    if (row.clientId === null) return this.#apiSessions.deriveToken(row.id)
+    // A session by OpenID Connect has the tokens that were signed for it. They need no escapes.
+    return view?.accessToken === undefined ? HIDDEN_TOKEN : new RawJson(`"${view.accessToken}"`)
   }
 
   #listAuthQueries(
@@ -105,8 +109,6 @@ const NO_QUERIES = new RawJson('[]')
 const NO_SCOPES = new RawJson(EMPTY_OR_NULL)
 /** In place of the token of another session: compatible clients expect text, and typed ones a UUID. */
 const HIDDEN_TOKEN = new RawJson(inBothForms('null', '"00000000-0000-0000-0000-000000000000"'))
-/** Sessions by OpenID Connect have no token of this form, which the documents require. */
-const NO_TOKEN = new RawJson('"00000000-0000-0000-0000-000000000000"')
 
 /** A time as JSON text, which needs no escapes: each poll shows two new ones. */
 function renderTime(at: Instant): RawJson {

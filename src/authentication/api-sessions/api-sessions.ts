@@ -269,6 +269,12 @@ export class ApiSessions implements DerivedRows {
     if ((await findServiceSessions(tx.db, firstIds)).length < MAX_SERVICE_SESSIONS) await this.revoke(tx, firstIds)
   }
 
+  /** The ids of the sessions by OpenID Connect that memory holds among those that a change revokes. */
+  listTokenSessions(tx: WriteContext, sessions: RevokedSessions): string[] {
+    const ids = this.#live.listAmong(sessions, listMoved(tx.uncommitted.all), Number.POSITIVE_INFINITY)
+    return ids.filter((id) => this.#live.get(id)?.clientId)
+  }
+
   /** Whether a session was revoked whose row is not deleted yet. */
   isRevoked(id: string): boolean {
     return this.#live.isRevoked(id)

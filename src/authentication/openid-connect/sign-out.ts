@@ -60,11 +60,16 @@ interface SignOutHint {
   readonly clientId?: string
 }
 
-/** Any token of the session may be the hint. @throws OAuthError if it is none of the controller's */
+/**
+ * The ID token, the access token or the refresh token of a session may be the hint. Those that clients show to routers are none: they
+ * last longer than the others, and give no right here. @throws OAuthError if it is none of them
+ */
 async function readHint({ tokenKeys }: OpenIdParts, token: string): Promise<SignOutHint> {
   const claims = await tokenKeys.judge(token, CLIENT_IDS)
   if (claims === 'expired') return {}
   if (claims === 'invalid') throw new OAuthError('invalid_request', 'the id_token_hint is invalid')
-  const { client_id: clientId, sid, z_asid: apiSessionId } = claims
-  return { apiSessionId: String(apiSessionId ?? sid), clientId: String(clientId) }
+  const { client_id: clientId, sid, z_asid: apiSessionId, z_t: kind } = claims
+  const ownId = kind === undefined ? sid : kind === 'a' || kind === 'r' ? apiSessionId : undefined
+  if (typeof ownId !== 'string') throw new OAuthError('invalid_request', 'the id_token_hint is of another kind')
+  return { apiSessionId: ownId, clientId: String(clientId) }
 }

@@ -1,6 +1,6 @@
 // API sessions: one record a sign-in, found by the hash of its token.
 import { f } from '../schema/fields.ts'
-import { listOf, orNull, requiredObject, text, typed, uuid, whole } from '../schema/json-schema.ts'
+import { listOf, orNull, requiredObject, text, typed, whole } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
 /** A refresh token that was exchanged for the next one. */
@@ -88,7 +88,12 @@ export const apiSessions = defineResource({
     lastActivityAt: f.time({ access: 'read', filter: true }),
   },
   computed: {
-    token: { ...uuid, nullable: true, description: 'Shown to the session itself; null, or all zeros, to others.' },
+    token: {
+      ...text,
+      nullable: true,
+      description:
+        'Shown to the session itself: a UUID, or the access token of the request. Null, or a UUID of zeros, to others.',
+    },
     isMfaRequired: { type: 'boolean' },
     authQueries: listOf(authQuery),
     cachedLastActivityAt: { type: 'string', format: 'date-time' },

@@ -1,10 +1,11 @@
 // Revocations: routers admit clients by tokens that they verify themselves, so they are told whose tokens have lost their right.
 //
 // An identity that is disabled or deleted is revoked in the transaction that does it, and so is a session by OpenID Connect that is ended
-// before its tokens. A revocation stays until the last token that it
+// before its tokens, also if its row is deleted later, because there are many. A revocation stays until the last token that it
 // concerns has ended, also if the identity is enabled again: its later tokens are accepted.
 import type { SessionTokens } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
+import { listRevoked } from '../../authentication/api-sessions/session-basis.ts'
 import type { SessionLifetime } from '../../authentication/api-sessions/session-lifetime.ts'
 import type { Method } from '../../authentication/sign-in/authentication-methods.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
@@ -17,6 +18,7 @@ import { get } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+import { isOneOf } from '../../storage/untyped.ts'
 
 // No token is valid for longer, unless the settings say so.
 const MIN_RETENTION_MS = 24 * 60 * 60_000
@@ -39,7 +41,7 @@ const storeRevocation = prepareQuery((db, id: string, type: string, issuedBefore
 
 /** The parts that tell which tokens of ended sessions routers may still admit. */
 interface RevokingParts {
-  readonly lifetime: SessionLifetime
+  readonly apiSessions: Pick<ApiSessions, 'lifetime' | 'listTokenSessions'>
   /** A router of release 2 has connected, so that some verify tokens. */
   readonly sessionTokens: Pick<SessionTokens, 'areSigned'>
 }
@@ -47,16 +49,52 @@ interface RevokingParts {
 /** Runs after the changes of a transaction. */
 export async function revokeTokens(parts: RevokingParts, tx: WriteContext): Promise<void> {
   const { own } = tx.uncommitted
-  for (const id of new Set(own.filter(losesTokens).map((change) => change.id))) await revoke(tx, parts, 'IDENTITY', id)
-  if (!parts.sessionTokens.areSigned) return
-  for (const change of own)
-    if (endsTokens(parts, change, tx.clock.now())) await revoke(tx, parts, 'API_SESSION', change.id)
+  const { apiSessions: sessions, sessionTokens } = parts
+  for (const id of new Set(own.filter(losesTokens).map((change) => change.id)))
+    await revoke(tx, sessions, 'IDENTITY', id)
+  if (!sessionTokens.areSigned) return
+  const now = tx.clock.now()
+  const endedIds = own.filter((change) => endsTokens(sessions, change, now)).map(({ id }) => id)
+  // Their rows are deleted later; routers would admit them until then.
+  const revokedIds = own.flatMap(listRevoked).flatMap((revoked) => sessions.listTokenSessions(tx, revoked))
+  await revokeSessions(tx, sessions, endedIds)
+  await revokeSessions(tx, sessions, await listWithTokens(tx, revokedIds))
+}
+
+/** Returns the ids of sessions whose rows exist, and whose tokens have not all ended. */
+async function listWithTokens(tx: WriteContext, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return []
+  const rows = await tx.db
+    .selectFrom('api_sessions')
+    .select('id')
+    .where(isOneOf(tx.db, 'id', ids))
+    .where('hasTokens', '=', 1)
+    .where('endsAt', '>', tx.clock.now())
+    .execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Revokes the tokens of sessions, unless they were revoked before: a session that has ended has no later ones. */
+async function revokeSessions(tx: WriteContext, { lifetime }: LifetimePart, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return
+  const earlier = await tx.db
+    .selectFrom('revocations')
+    .select('id')
+    .where(isOneOf(tx.db, 'id', ids))
+    .where('type', '=', 'API_SESSION')
+    .execute()
+  const earlierIds = new Set(earlier.map(({ id }) => id))
+  for (const id of ids) if (!earlierIds.has(id)) await revoke(tx, { lifetime }, 'API_SESSION', id)
+}
+
+interface LifetimePart {
+  readonly lifetime: SessionLifetime
 }
 
 /** Revokes the tokens of an identity or a session that were issued by now, or a single one. */
 async function revoke(
   tx: WriteContext,
-  { lifetime }: Pick<RevokingParts, 'lifetime'>,
+  { lifetime }: LifetimePart,
   type: RevocationType,
   id: string,
   audit: AuditDetail = 'none',
@@ -111,7 +149,7 @@ export function findRevocation(db: Context['db'], id: string) {
 }
 
 /** Whether a change ends a session whose tokens routers may still admit. Those of one whose time is over have ended, too. */
-function endsTokens({ lifetime }: RevokingParts, change: Change, now: Instant): boolean {
+function endsTokens({ lifetime }: LifetimePart, change: Change, now: Instant): boolean {
   if (change.resource !== apiSessions.plural || change.operation !== 'delete' || !change.before?.hasTokens) return false
   return lifetime.getEnd(change.before, change.before.method as Method | null) > now
 }
