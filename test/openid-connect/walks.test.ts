@@ -3,7 +3,17 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { CLIENT, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { bearer, encodeForm, HOST, ISSUER, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+import {
+  bearer,
+  encodeForm,
+  type Form,
+  HOST,
+  ISSUER,
+  OIDC_SETTINGS,
+  OpenIdClient,
+  REDIRECT,
+  readClaims,
+} from './client.ts'
 
 const world = useController({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h', 'oidc.announce': 'always' } })
 let people: People
@@ -29,7 +39,7 @@ interface Step {
   send(walk: Walk): {
     method: string
     path: string
-    form?: Record<string, string>
+    form?: Form
     json?: object
     headers?: Record<string, string>
   }
@@ -95,6 +105,15 @@ const redeem: Step = {
     },
   }),
   check: takeTokens,
+}
+
+/** The C SDK sends what follows the code in the address, and the state once more. */
+const redeemWithState: Step = {
+  ...redeem,
+  send: (walk) => ({
+    ...redeem.send(walk),
+    form: { ...redeem.send(walk).form, state: [walk.client.state, walk.client.state] },
+  }),
 }
 
 const GO_SDK_INFO = {
@@ -203,7 +222,7 @@ const cSdk: Step[] = [
     check: takeCallback,
   },
   finish,
-  redeem,
+  redeemWithState,
   refresh(OPENZITI_BASIC),
 ]
 

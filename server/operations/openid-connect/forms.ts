@@ -25,12 +25,16 @@ export function textQuery(names: readonly string[]): Record<string, QueryParamet
 // RFC 8693, section 2.1, for the last two.
 const REPEATABLE: ReadonlySet<string> = new Set(['configTypes', 'audience', 'resource'])
 
-/** Of two values of a parameter, each reader could take another one. @throws COULD_NOT_VALIDATE for a parameter that is repeated */
-export function requireOnce(form: URLSearchParams): URLSearchParams {
+/**
+ * Of two values of a parameter, each reader could take another one.
+ * @param unread a parameter that has no reader
+ * @throws COULD_NOT_VALIDATE for a parameter that is repeated
+ */
+export function requireOnce(form: URLSearchParams, unread?: string): URLSearchParams {
   const names = new Set<string>()
   for (const [name, value] of form) {
     // One without a value counts as omitted.
-    if (value === '' || REPEATABLE.has(name)) continue
+    if (value === '' || name === unread || REPEATABLE.has(name)) continue
     if (names.has(name)) throw repeatedError(name)
     names.add(name)
   }
@@ -51,6 +55,12 @@ export const formBody: BodyReader<URLSearchParams> = {
   isRequired: false,
   contentTypes: [FORM_TYPE],
   read: (sent) => (sent instanceof URLSearchParams ? requireOnce(sent) : new URLSearchParams()),
+}
+
+/** A request for tokens, in which `state` means nothing: OpenZiti's C SDK sends it twice. */
+export const tokenBody: BodyReader<URLSearchParams> = {
+  ...formBody,
+  read: (sent) => (sent instanceof URLSearchParams ? requireOnce(sent, 'state') : new URLSearchParams()),
 }
 
 /** The issuer for a request. @throws NOT_FOUND if its host is none of the controller's */

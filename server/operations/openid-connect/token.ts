@@ -5,7 +5,7 @@ import { exchangeToken, redeemRefreshToken } from '../../../src/authentication/o
 import { OAuthError } from '../../../src/authentication/openid-connect/oauth-error.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
-import { COMMON, formBody, NO_STORE, requireIssuer } from './forms.ts'
+import { COMMON, NO_STORE, requireIssuer, tokenBody } from './forms.ts'
 
 const BASIC = /^Basic +([\w+/=-]+)$/i
 
@@ -79,7 +79,7 @@ export const tokenOperations: readonly AnyOperation[] = [
     method: 'POST',
     summary: 'Issues tokens for a code, or for tokens of an earlier response.',
     access: { public: 'the code or the token is the credential' },
-    body: formBody,
+    body: tokenBody,
     returns: { kind: 'raw', contentType: 'application/json' },
     hasOneForm: true,
     errorForm: 'oauth',
