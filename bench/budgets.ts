@@ -68,6 +68,14 @@ export const bounds = {
   modelChangeMilliseconds: 100,
   /** The log of changes: CPU of a change that touches the model, above one without the log. */
   modelLogPercent: 5,
+  /** The last client of a storm is back after at most so many times the median. */
+  stormLastTimesMedian: 2,
+  stormAdministratorMilliseconds: 100,
+  stormPollMilliseconds: 250,
+  /** The CPU time of a client, divided by the budgets of its requests. */
+  stormTimesParts: 1.3,
+  /** The CPU time of a client that resumes its TLS session, divided by that of one that does not. */
+  stormResumedTimesFull: 0.75,
   /** The growth of memory from the first third of a soak to the last: of the heap, and of the process. */
   heapGrowthPercent: 3,
   residentGrowthPercent: 5,

@@ -19,6 +19,7 @@ import { routerModelMeasurements } from './scenarios/router-model.ts'
 import { routerMeasurements } from './scenarios/routers.ts'
 import { soakMeasurement } from './scenarios/soak.ts'
 import { startMeasurements } from './scenarios/start.ts'
+import { stormMeasurements } from './scenarios/storm.ts'
 import { togetherMeasurements } from './scenarios/together.ts'
 import { writeMeasurements } from './scenarios/writes.ts'
 import { requestMeasurements } from './workloads/measurements.ts'
@@ -79,6 +80,7 @@ function selectMeasurements(model: Model, only: readonly string[]): Measurement[
     ...growthMeasurements(model),
     ...routerMeasurements(model),
     ...routerModelMeasurements(model),
+    ...stormMeasurements(model),
   ]
   const needles = only.map((text) => text.toLowerCase())
   const isWanted = ({ section, name }: Measurement) =>

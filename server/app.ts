@@ -117,7 +117,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   if (cors) app.addHook('onRequest', cors.respondToPreflight)
   const checks: readonly Check[] = [
     ...(cors ? [cors.check] : []),
-    ...(options.load ? [shedLoad(options.load, config['limits.delay'])] : []),
+    ...(options.load ? [shedLoad(options.load, config['limits.delay'], controller.clock)] : []),
     setResponseHeaders(instanceId),
     checkHead(config),
     requireRoute(paths),

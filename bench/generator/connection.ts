@@ -20,11 +20,15 @@ export interface ConnectionOptions {
   /** Holds the client certificate; made beforehand, because that costs as much as half a handshake. */
   readonly secureContext?: SecureContext | undefined
   readonly keepsBodies?: boolean
+  readonly localAddress?: string
+  /** The ticket of a TLS session to resume. */
+  readonly session?: Buffer | undefined
 }
 
 /** Receives the events of a connection. After `onFailure` nothing else comes. */
 export interface ConnectionEvents {
   onOpen(): void
+  onTicket?(ticket: Buffer): void
   onResponse(response: HttpResponse): void
   onFailure(error: Error): void
 }
@@ -35,7 +39,8 @@ export class Connection {
   readonly #socket
   #isOver = false
 
-  constructor({ target, secureContext, keepsBodies = false }: ConnectionOptions, events: ConnectionEvents) {
+  constructor(options: ConnectionOptions, events: ConnectionEvents) {
+    const { target, secureContext, keepsBodies = false, localAddress, session } = options
     const reader = new ResponseReader({ keepsBodies })
     const buffer = Buffer.allocUnsafe(READ_BUFFER_BYTES)
     const fail = (error: Error) => {
@@ -56,17 +61,20 @@ export class Connection {
         return true
       },
     }
-    const options: TlsOptions & { readonly onread: OnReadOpts } = {
+    const tlsOptions: TlsOptions & { readonly onread: OnReadOpts } = {
       ...target,
+      ...(localAddress === undefined ? {} : { localAddress }),
+      ...(session ? { session } : {}),
       ...(secureContext ? { secureContext } : {}),
       // The server is one that this program started: nothing is to be found out about it.
       rejectUnauthorized: false,
       ALPNProtocols: ['http/1.1'],
       onread,
     }
-    this.#socket = connect(options)
+    this.#socket = connect(tlsOptions)
     this.#socket.setNoDelay(true)
     this.#socket.on('secureConnect', events.onOpen)
+    if (events.onTicket) this.#socket.on('session', (ticket) => events.onTicket?.(ticket))
     this.#socket.on('error', fail)
     this.#socket.on('close', () => fail(new Error('the server closed the connection')))
   }

@@ -1,7 +1,7 @@
 // A load generator in a thread of its own, as the main thread sees it.
 import { Worker } from 'node:worker_threads'
 import type { Credential, Target } from './connection.ts'
-import type { ClosedLoop, Crowd, FromWorker, Outcome, Plan, ToWorker } from './plan.ts'
+import type { Crowd, FromWorker, Outcome, Plan, Storm, ToWorker } from './plan.ts'
 import { packRequests } from './requests.ts'
 
 /** The requests of a run, and how they are sent. */
@@ -59,6 +59,11 @@ export class Generator {
     return this.#prepare(target, requests, { kind: 'crowd', members })
   }
 
+  /** Clients that come back at the same moment. */
+  prepareStorm(target: Target, requests: readonly Buffer[], storm: Omit<Storm, 'kind'>): Promise<PreparedRun> {
+    return this.#prepare(target, requests, { kind: 'storm', ...storm })
+  }
+
   /** Sends each request once and is done. @throws where one is refused */
   async sendAll(
     target: Target,
@@ -78,7 +83,7 @@ export class Generator {
     await this.#worker.terminate()
   }
 
-  async #prepare(target: Target, requests: readonly Buffer[], load: ClosedLoop | Crowd): Promise<PreparedRun> {
+  async #prepare(target: Target, requests: readonly Buffer[], load: Plan['load']): Promise<PreparedRun> {
     countFrom += NUMBERS_EACH_RUN
     const plan: Plan = { target, requests: packRequests(requests), countFrom, load }
     const { meanBodyBytes } = await this.#told({ kind: 'prepare', plan }, 'ready')

@@ -29,11 +29,41 @@ export interface CrowdMember {
   readonly requests: readonly number[]
 }
 
+/** Clients that come back at the same moment, each with a connection of its own, sign in, and do what SDKs do then. */
+export interface Storm {
+  readonly kind: 'storm'
+  readonly members: readonly StormMember[]
+  /** The texts of the requests that follow the first one, with placeholders; none if the first one begins no session. */
+  readonly steps: readonly string[]
+  /** The text of the request that each sends again and again from then on until all are back. */
+  readonly poll: string
+  /** Whether they resume a TLS session that they began before. */
+  readonly resumes: boolean
+}
+
+export interface StormMember {
+  readonly credential?: Credential
+  /** The index of its first request. */
+  readonly request: number
+  /** The address that it comes from. */
+  readonly address: string
+}
+
+/** The figures of a storm besides the time that each client took to be back. */
+export interface StormFigures {
+  /** Milliseconds, in order of size. */
+  readonly polls: Float64Array
+  /** How often a client was told to come later. */
+  readonly refusedCount: number
+  readonly maxRetryAfterSeconds: number
+  readonly failedConnections: number
+}
+
 export interface Plan {
   readonly target: Target
   readonly requests: PackedRequests
   readonly countFrom: number
-  readonly load: ClosedLoop | Crowd
+  readonly load: ClosedLoop | Crowd | Storm
 }
 
 /** The outcome of a run. */
@@ -47,6 +77,7 @@ export interface Outcome {
   readonly bodyBytes: number
   /** The failures, each with its number. */
   readonly failures: readonly { readonly what: string; readonly times: number }[]
+  readonly storm?: StormFigures
 }
 
 export type ToWorker =

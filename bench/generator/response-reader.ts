@@ -11,6 +11,8 @@ export interface HttpResponse {
   readonly bodyBytes: number
   /** Kept where the reader was told so, and of refusals. */
   readonly body: Buffer | undefined
+  /** Of a refusal. */
+  readonly retryAfterSeconds: number | undefined
 }
 
 /** A body of known length, or one that comes in chunks. */
@@ -20,6 +22,7 @@ type Framing = 'sized' | 'chunk-size' | 'chunk-data' | 'chunk-end' | 'trailer'
 export class ResponseReader {
   readonly #keepsBodies: boolean
   #status = 0
+  #retryAfterSeconds: number | undefined
   #framing: Framing | undefined
   #remaining = 0
   #bodyBytes = 0
@@ -55,6 +58,8 @@ export class ResponseReader {
 
   #readHead(head: string): void {
     this.#status = Number(head.slice(9, 12))
+    const retryAfter = this.#status < FIRST_FAILURE ? null : /\r\nretry-after: *(\d+)/i.exec(head)
+    this.#retryAfterSeconds = retryAfter ? Number(retryAfter[1]) : undefined
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)
     if (length) {
       this.#framing = 'sized'
@@ -128,6 +133,7 @@ export class ResponseReader {
       status: this.#status,
       bodyBytes: this.#bodyBytes,
       body: this.#kept && Buffer.concat(this.#kept),
+      retryAfterSeconds: this.#retryAfterSeconds,
     }
     this.#framing = undefined
     this.#bodyBytes = 0

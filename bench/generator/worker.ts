@@ -3,6 +3,7 @@ import { parentPort } from 'node:worker_threads'
 import { ClosedLoopLoad } from './closed-loop.ts'
 import { CrowdLoad } from './crowd.ts'
 import type { FromWorker, Load, Plan, ToWorker } from './plan.ts'
+import { StormLoad } from './storm.ts'
 
 const PROGRESS_INTERVAL_MS = 200
 
@@ -22,8 +23,19 @@ port.on('message', (message: ToWorker) => {
   else load?.stop()
 })
 
+function createLoad(plan: Plan): Load {
+  switch (plan.load.kind) {
+    case 'crowd':
+      return new CrowdLoad(plan, plan.load)
+    case 'storm':
+      return new StormLoad(plan, plan.load)
+    default:
+      return new ClosedLoopLoad(plan, plan.load)
+  }
+}
+
 async function prepare(plan: Plan): Promise<void> {
-  load = plan.load.kind === 'crowd' ? new CrowdLoad(plan, plan.load) : new ClosedLoopLoad(plan, plan.load)
+  load = createLoad(plan)
   tell({ kind: 'ready', meanBodyBytes: await load.prepare() })
 }
 

@@ -10,6 +10,11 @@ interface Created {
   readonly id: string
 }
 
+/** The routers of the model that connect: enrolled once. */
+export function connectableRouters(network: Network): Promise<readonly RouterIdentity[]> {
+  return network.once('connectable routers', () => enrollRouters(network.api, network.model.connectedRouters))
+}
+
 /** Creates edge routers and enrolls them. */
 export function enrollRouters(api: Api, count: number): Promise<RouterIdentity[]> {
   return forEach(Array.from({ length: count }), async (_, at) => {

@@ -13,6 +13,8 @@ export interface Model {
   readonly clients: number
   /** The number of identities that enroll at the same moment. */
   readonly enrollingAtOnce: number
+  /** Clients that come back at the same moment: with certificates, with passwords, and to enroll. */
+  readonly storm: { readonly devices: number; readonly people: number; readonly enrolling: number }
   /** Simulated routers that are connected at once. */
   readonly connectedRouters: number
   /** Simulated routers of release 2 that follow the data model. */
@@ -38,6 +40,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 5,
     clients: 10,
     enrollingAtOnce: 10,
+    storm: { devices: 10, people: 5, enrolling: 10 },
     connectedRouters: 5,
     followingRouters: 3,
     apiSessions: 30,
@@ -54,6 +57,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 50,
     clients: 200,
     enrollingAtOnce: 250,
+    storm: { devices: 500, people: 100, enrolling: 250 },
     connectedRouters: 50,
     followingRouters: 50,
     apiSessions: 1_000,
@@ -69,6 +73,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 50,
     clients: 1_000,
     enrollingAtOnce: 250,
+    storm: { devices: 20_000, people: 1_000, enrolling: 2_000 },
     connectedRouters: 500,
     followingRouters: 200,
     apiSessions: 20_000,
@@ -84,6 +89,7 @@ export const models: Readonly<Record<ModelName, Model>> = {
     edgeRouters: 50,
     clients: 1_000,
     enrollingAtOnce: 250,
+    storm: { devices: 20_000, people: 1_000, enrolling: 2_000 },
     connectedRouters: 500,
     followingRouters: 200,
     apiSessions: 20_000,

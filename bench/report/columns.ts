@@ -23,6 +23,7 @@ const NAME_WIDTHS: Readonly<Record<Section, number>> = {
   together: 74,
   growth: 48,
   routers: 98,
+  storm: 74,
   soak: 74,
 }
 
@@ -33,6 +34,7 @@ const titles: Readonly<Record<Section, string>> = {
   growth: 'The same in a small and in a large network',
   start: 'Memory and starting',
   routers: 'Many routers',
+  storm: 'Everybody at once',
   soak: 'A mixed load for a long time',
 }
 
@@ -80,6 +82,7 @@ const columnsOf: Readonly<Record<Section, readonly { title: string; width: numbe
   start: factColumns,
   writes: factColumns,
   routers: factColumns,
+  storm: factColumns,
   soak: factColumns,
 }
 

@@ -1,6 +1,6 @@
 // The results of measurements.
 
-export const sections = ['requests', 'start', 'writes', 'together', 'growth', 'routers', 'soak'] as const
+export const sections = ['requests', 'start', 'writes', 'together', 'growth', 'routers', 'storm', 'soak'] as const
 export type Section = (typeof sections)[number]
 
 interface Named {

@@ -5,7 +5,7 @@ import { bounds } from '../budgets.ts'
 import { requestBytes } from '../generator/requests.ts'
 import type { Measurement } from '../measurement.ts'
 import { enrolledClients, openSessions, signIn } from '../model/clients.ts'
-import { enrollRouters, makeDialable } from '../model/connected-routers.ts'
+import { connectableRouters, makeDialable } from '../model/connected-routers.ts'
 import type { Network } from '../model/network.ts'
 import { seeded } from '../model/random.ts'
 import type { Model } from '../model/sizes.ts'
@@ -42,7 +42,7 @@ async function measureConnected(bench: Bench): Promise<Fact[]> {
   const { connectedRouters, apiSessions } = network.model
   const name = `${count(connectedRouters)} routers and ${count(apiSessions)} API sessions`
   await openSessions(network, apiSessions)
-  const identities = await enrollRouters(network.api, connectedRouters)
+  const identities = await connectableRouters(network)
   const swarm = new Swarm()
   try {
     const facts = [

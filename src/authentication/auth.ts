@@ -70,7 +70,7 @@ export function createAuth(parts: AuthParts): Auth {
     maxPerIdentity: config['limits.sessionsPerIdentity'],
   })
   clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))
-  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'], passwordCost)
+  const passwordHasher = new PasswordHasher(config['limits.passwordQueue'], passwordCost, clock)
   return {
     apiSessions,
     policies,

@@ -1,6 +1,7 @@
 // The queue of password comparisons: who waits, whose turn it is, and who is refused if the queue is full.
 import { describe, expect, it } from 'vitest'
 import { FairQueue, type FairQueueOptions, type Requester } from '../../src/authentication/credentials/fair-queue.ts'
+import { TestClock } from '../world/controller.ts'
 
 const anonymous = (source: string): Requester => ({ source, isPrivileged: false })
 const privileged = (source: string): Requester => ({ source, isPrivileged: true })
@@ -10,7 +11,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 /** A queue whose work ends when the test says so. */
 function makeQueue(options: Partial<FairQueueOptions> = {}) {
-  const queue = new FairQueue({ concurrency: 1, maxWaiting: 100, retryAfterSeconds: 7, ...options })
+  const queue = new FairQueue({ concurrency: 1, maxWaiting: 100, clock: new TestClock(), ...options })
   const started: string[] = []
   const running = new Map<string, { end(): void; fail(): void }>()
   return {
@@ -43,7 +44,7 @@ function makeQueue(options: Partial<FairQueueOptions> = {}) {
   }
 }
 
-const REFUSAL = { code: 'SERVER_TOO_MANY_REQUESTS', status: 429, retryAfterSeconds: 7 }
+const REFUSAL = { code: 'SERVER_TOO_MANY_REQUESTS', status: 429, retryAfterSeconds: 1 }
 
 describe('work', () => {
   it('runs at once while fewer run than may, and waits after that', async () => {
@@ -138,6 +139,28 @@ describe('sources', () => {
 })
 
 describe('a full queue', () => {
+  it('tells those that it refuses to come one after the other, once it has had time for those that wait, within a minute', async () => {
+    const clock = new TestClock()
+    const { ask, running } = makeQueue({ concurrency: 2, maxWaiting: 3, clock })
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) ask(name, anonymous('crowd'))
+    await settle()
+    clock.advance(4_000)
+    running.get('a')?.end()
+    await settle()
+    ask('g', anonymous('crowd'))
+    await settle()
+
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, at) => ask(`late ${at}`, anonymous('crowd'))),
+    )
+
+    const seconds = outcomes.map((outcome) => (outcome as PromiseRejectedResult).reason.retryAfterSeconds as number)
+    // Two work at once, for four seconds each, and three wait.
+    expect(seconds.slice(0, 4)).toEqual([8, 10, 12, 14])
+    expect(Math.max(...seconds)).toBe(60)
+    expect(Math.min(...seconds.slice(27))).toBe(6)
+  })
+
   it('refuses a source whose share is as large as that of any other, and says when to try again', async () => {
     const { queue, ask } = makeQueue({ maxWaiting: 2 })
     for (const name of ['now', 'a', 'b']) ask(name)

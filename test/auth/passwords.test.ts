@@ -42,7 +42,7 @@ describe('hashing', () => {
 
     const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
     expect(refused).toHaveLength(5)
-    expect(refused[0]).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS', status: 429, retryAfterSeconds: 2 })
+    expect(refused[0]).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS', status: 429, retryAfterSeconds: 1 })
     await expect(passwords.verify(await passwords.hash('x', stranger), 'x', stranger)).resolves.toBe(true)
   })
 
@@ -156,7 +156,7 @@ describe('a sign-in', () => {
     const refused = responses.filter(({ status }) => status === 429)
     expect(refused).toHaveLength(5)
     expect(refused[0]?.body.error.code).toBe('SERVER_TOO_MANY_REQUESTS')
-    expect(refused[0]?.headers['retry-after']).toBe('2')
+    expect(Number(refused[0]?.headers['retry-after'])).toBeGreaterThan(0)
     expect((await theirs.signIn(person)).status).toBe(200)
     await busy.close()
   })

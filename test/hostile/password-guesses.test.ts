@@ -2,7 +2,7 @@
 import * as argon2 from 'argon2'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { FairQueue } from '../../src/authentication/credentials/fair-queue.ts'
-import { CLIENT, type TestResponse } from '../world/controller.ts'
+import { CLIENT, TestClock, type TestResponse } from '../world/controller.ts'
 import { PASSWORD, People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 
@@ -107,7 +107,7 @@ describe('a fair queue', () => {
 
   /** A queue whose work ends when the test says so; `started` has the sources in the order of their turns. */
   function queue() {
-    const fair = new FairQueue({ concurrency: 1, maxWaiting: MAX_WAITING, retryAfterSeconds: 1 })
+    const fair = new FairQueue({ concurrency: 1, maxWaiting: MAX_WAITING, clock: new TestClock() })
     const started: string[] = []
     const refused: string[] = []
     const ends: (() => void)[] = []
@@ -170,7 +170,7 @@ describe('a fair queue', () => {
   })
 
   it('goes on after work that failed', async () => {
-    const fair = new FairQueue({ concurrency: 1, maxWaiting: 1, retryAfterSeconds: 1 })
+    const fair = new FairQueue({ concurrency: 1, maxWaiting: 1, clock: new TestClock() })
     const requester = { source: 'a', isPrivileged: false }
 
     await expect(fair.run(requester, () => Promise.reject(new Error('no memory')))).rejects.toThrow('no memory')

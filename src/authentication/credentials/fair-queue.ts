@@ -1,13 +1,18 @@
 // A bounded queue for costly work that is fair between sources: they take turns, and no source can fill the queue.
+import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
+import { RetrySchedule } from '../../foundation/retry-schedule.ts'
 
 export interface FairQueueOptions {
   /** How many run at once. */
   readonly concurrency: number
   /** The maximum queue length; privileged requesters may wait in a queue twice as long. */
   readonly maxWaiting: number
-  readonly retryAfterSeconds: number
+  readonly clock: Pick<Clock, 'monotonic'>
 }
+
+// The weight of the latest piece of work in the mean duration.
+const LATEST_WEIGHT = 0.1
 
 /** The source of a piece of work. */
 export interface Requester {
@@ -25,8 +30,11 @@ export class FairQueue {
   readonly #options: FairQueueOptions
   /** The sources that wait, in the order of their turns; a source without waiters is not in it. */
   readonly #waiters = new Map<string, Waiter[]>()
+  readonly #retries = new RetrySchedule()
   #waiting = 0
   #running = 0
+  /** The mean duration of the latest work; undefined before the first ended. */
+  #meanMs: number | undefined
 
   constructor(options: FairQueueOptions) {
     this.#options = options
@@ -44,9 +52,13 @@ export class FairQueue {
   async run<T>(requester: Requester, work: () => Promise<T>): Promise<T> {
     if (this.#running < this.#options.concurrency) this.#running += 1
     else await this.#wait(requester)
+    const { clock } = this.#options
+    const begun = clock.monotonic()
     try {
       return await work()
     } finally {
+      const elapsedMs = clock.monotonic() - begun
+      this.#meanMs = (this.#meanMs ?? elapsedMs) * (1 - LATEST_WEIGHT) + elapsedMs * LATEST_WEIGHT
       // The next waiter takes over the slot, so that a new request cannot overtake it.
       const next = this.#shiftNext()
       if (next) next.start()
@@ -86,10 +98,13 @@ export class FairQueue {
     return next
   }
 
+  /** A requester that is refused comes again when the queue has had time for those that wait, and for those that were refused before. */
   #toRefusal(): Error {
+    const { clock, concurrency } = this.#options
+    const eachMs = (this.#meanMs ?? 0) / concurrency
     return errors.SERVER_TOO_MANY_REQUESTS(undefined, {
       cause: `${this.#waiting} wait for their turn`,
-      retryAfterSeconds: this.#options.retryAfterSeconds,
+      retryAfterSeconds: this.#retries.next(clock.monotonic(), this.#waiting * eachMs, eachMs),
     })
   }
 }

@@ -1,5 +1,6 @@
 // Password hashes: Argon2id in PHC form, with limited concurrency and fair turns between sources.
 import { randomBytes } from 'node:crypto'
+import { type Clock, systemClock } from '../../foundation/clock.ts'
 import { sourceFromContext } from '../../storage/sources.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { FairQueue, type Requester } from './fair-queue.ts'
@@ -19,7 +20,6 @@ const MIN_MEMORY_COST = 8
 
 // A higher value would only take memory, and threads of the pool that other work needs.
 const CONCURRENCY = 2
-const RETRY_AFTER_SECONDS = 2
 
 /** The part of a context by which hashing is scheduled. */
 export type PasswordContext = Pick<Context, 'caller' | 'origin'>
@@ -30,8 +30,12 @@ export class PasswordHasher {
   /** A hash that no password matches, for unknown users. */
   readonly #decoy: string
 
-  constructor(maxWaiting: number, cost: PasswordCost = RECOMMENDED_COST) {
-    this.#queue = new FairQueue({ concurrency: CONCURRENCY, maxWaiting, retryAfterSeconds: RETRY_AFTER_SECONDS })
+  constructor(
+    maxWaiting: number,
+    cost: PasswordCost = RECOMMENDED_COST,
+    clock: Pick<Clock, 'monotonic'> = systemClock,
+  ) {
+    this.#queue = new FairQueue({ concurrency: CONCURRENCY, maxWaiting, clock })
     this.#cost = cost
     this.#decoy = toPhc(cost, randomBytes(16), randomBytes(32))
   }
