@@ -23,6 +23,7 @@ import { policyImpact } from './administration/policy-impact.ts'
 import { policyTest } from './administration/policy-test.ts'
 import { identityPosture, postureCheckTest } from './administration/posture.ts'
 import { routerMap } from './administration/router-map.ts'
+import { top } from './administration/top.ts'
 import { VersionCommand } from './administration/version.ts'
 import { webhookTest } from './administration/webhook-test.ts'
 import { apiRequest } from './api/api-request.ts'
@@ -67,6 +68,7 @@ const HAND_WRITTEN = {
   'ca:verify': caVerify,
   'events:watch': eventsWatch,
   'external-jwt-signer:test': externalJwtSignerTest,
+  top,
   'webhook:test': webhookTest,
   'policy:advise': policyAdvise,
   'policy:graph': policyGraph,

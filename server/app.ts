@@ -17,6 +17,7 @@ import type { Caller } from '../src/storage/transactions/context.ts'
 import { bodyTolerance } from './api/dialects.ts'
 import { DRY_RUN_HEADER, isDryRun } from './api/dry-run.ts'
 import { BodyParts, isLarge, writePieces } from './api/large-bodies.ts'
+import type { Monitor } from './api/monitor.ts'
 import { BASE_PATHS, rewriteUrl } from './api/mount-points.ts'
 import { type AnyOperation, type Call, isConfidential } from './api/operation.ts'
 import { type Response, withWarnings } from './api/responses.ts'
@@ -139,7 +140,8 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   app.setErrorHandler(fail)
   app.setNotFoundHandler(assertUnreachable)
   const timeouts = new RequestTimeouts(config['limits.answerTime'])
-  for (const operation of servedOperations) register(app, controller, timeouts, operation)
+  const monitor: Monitor = { load: options.load ?? { delayMs: 0 }, metrics }
+  for (const operation of servedOperations) register(app, { controller, timeouts, monitor }, operation)
   if (options.hasConsole && config['console.directory'] !== undefined) {
     const { serveConsole } = await import('./console/serve-console.ts')
     await serveConsole(app, config, [controller.directory, controller.backups.folder])
@@ -148,16 +150,18 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
   return app
 }
 
-function register(
-  app: FastifyInstance,
-  controller: Controller,
-  timeouts: RequestTimeouts,
-  operation: AnyOperation,
-): void {
+/** The parts that every operation works with. */
+interface Served {
+  readonly controller: Controller
+  readonly timeouts: RequestTimeouts
+  readonly monitor: Monitor
+}
+
+function register(app: FastifyInstance, served: Served, operation: AnyOperation): void {
   assertAccess(operation)
   const { method } = operation
-  const bodyLimit = controller.config[toBodyLimitKey(operation)]
-  const handler = createHandler(controller, timeouts, operation)
+  const bodyLimit = served.controller.config[toBodyLimitKey(operation)]
+  const handler = createHandler(served, operation)
   for (const { api, listenerApi, path } of listRoutes(operation)) {
     const config = { operation, api, listenerApi }
     app.route({ method, url: path, config, bodyLimit, handler })
@@ -201,7 +205,7 @@ function assertAccess({ id, access }: AnyOperation): void {
   if (!isStated) throw new Error(`the operation ${id} states neither a permission nor why it needs none`)
 }
 
-function createHandler(controller: Controller, timeouts: RequestTimeouts, operation: AnyOperation): RouteHandlerMethod {
+function createHandler({ controller, timeouts, monitor }: Served, operation: AnyOperation): RouteHandlerMethod {
   const isPublic = 'public' in operation.access
   const mayBeStored = !isConfidential(operation)
   const hasEnvelope = operation.returns.kind !== 'raw'
@@ -230,6 +234,7 @@ function createHandler(controller: Controller, timeouts: RequestTimeouts, operat
       bearerTokens: readBearerTokens(request.raw),
       accessToken: request.state.accessToken,
       socket: request.raw.socket,
+      monitor,
     }
     const visible = requireVisibleRecord(context, operation, params.id)
     const pending = visible ? visible.then(() => operation.run(call)) : operation.run(call)

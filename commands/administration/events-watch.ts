@@ -1,14 +1,13 @@
 // `controller events watch`: one line for each event, while it happens, until Ctrl-C.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Flags } from '@oclif/core'
-import { UnreachableError } from '../../src/client/http-transport.ts'
 import type { GAP } from '../../src/definitions/resources/event-types.ts'
 import type { Client } from '../client/client.ts'
 import { readServerEvents, type ServerEvent } from '../client/event-stream.ts'
+import { isPassing } from '../client/passing-errors.ts'
 import { loadApiDescription } from '../foundation/description.ts'
-import { EXIT, makeUsageError, toExitCode } from '../foundation/exit-codes.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
 import { untilInterrupt } from '../foundation/interrupts.ts'
-import { RequestError } from '../foundation/request-error.ts'
 import { defineConnectedCommand, type ParsedFlags } from '../framework/connected.ts'
 import type { OutputRecord } from '../terminal/cells.ts'
 import { escapeControls, escapeJson } from '../terminal/text.ts'
@@ -75,12 +74,6 @@ async function* watch(
     pauseMs = Math.min(Math.max(pauseMs * 2, 1_000), MAX_PAUSE_MS)
     await delay(pauseMs, undefined, { signal })
   }
-}
-
-/** Whether the controller may accept the same request later. */
-function isPassing(error: unknown): boolean {
-  if (error instanceof RequestError) return toExitCode(error) === EXIT.tryLater
-  return error instanceof UnreachableError && !error.isUntrusted
 }
 
 function toPath({ type, subject }: ParsedFlags, cursor: string | undefined): string {

@@ -18,6 +18,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   listVersion: 'version',
   listRoot: 'version',
   watchEvents: 'events:watch',
+  readMetrics: 'top',
   adviseOnPolicies: 'policy:advise',
   testExternalJwtSigner: 'external-jwt-signer:test',
   testWebhook: 'webhook:test',

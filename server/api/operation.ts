@@ -19,6 +19,7 @@ import { type ControllerError, invalidError } from '../../src/foundation/errors.
 import type { PeerCertificates } from '../../src/pki/peer-certificates.ts'
 import type { Api, Dialect, ListenerApi } from '../../src/settings/config.ts'
 import type { Context } from '../../src/storage/transactions/context.ts'
+import type { Monitor } from './monitor.ts'
 import type { Response } from './responses.ts'
 
 type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -89,6 +90,8 @@ export interface Call<B = unknown> {
   readonly accessToken: AccessToken | undefined
   /** The ports of the connection. To read them is a call to the system, which few operations need. */
   readonly socket: Pick<Socket, 'localPort' | 'remotePort'>
+  /** The sources of what is measured of this process. */
+  readonly monitor: Monitor
 }
 
 /** The shape of a response's `data`, for documents. */

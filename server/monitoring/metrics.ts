@@ -7,7 +7,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Controller } from '../../src/controller.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import type { Load } from './load.ts'
-import { listMeasurements, type Measurement } from './measurements.ts'
+import { listMeasurements, type Measurement, type Sample } from './measurements.ts'
 
 const PREFIX = 'controller_'
 
@@ -73,6 +73,14 @@ export class Metrics {
       this.#renderedAt = this.#now()
     }
     return this.#rendered
+  }
+
+  /** Returns the requests by status, and how long all of them took together. */
+  async readRequests(): Promise<{ readonly counts: readonly Sample[]; readonly seconds: number }> {
+    const { values } = await this.#durations.get()
+    const sums = values.filter(({ metricName }) => metricName?.endsWith('_sum'))
+    const counts = [...this.#requests.values()].flatMap(toSamples)
+    return { counts, seconds: sums.reduce((sum, { value }) => sum + value, 0) }
   }
 
   #findRequests(route: FastifyContextConfig): RouteRequests {

@@ -45,6 +45,7 @@ import { identityOperations } from './management-api/identities.ts'
 import { identityPostureOperations } from './management-api/identity-posture.ts'
 import { linkOperations } from './management-api/links.ts'
 import { logLevelOperations } from './management-api/log-level.ts'
+import { metricsOperations } from './management-api/metrics.ts'
 import { networkFileOperations } from './management-api/network-file.ts'
 import { makePermissionQuestions } from './management-api/permission-questions.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
@@ -111,6 +112,7 @@ export const operations: readonly AnyOperation[] = [
   ...identityOperations,
   ...identityPostureOperations,
   ...logLevelOperations,
+  ...metricsOperations,
   ...networkFileOperations,
   ...makePermissionQuestions(() => operations),
   ...policyAdviceOperations,
