@@ -69,6 +69,7 @@ export const webhooks = defineResource({
         failingSince: orNull(time),
         deliveredAt: { ...orNull(time), description: 'When the last event was delivered, since the start.' },
       }),
+      nullable: true,
       'x-offline': null,
       description: 'How deliveries go.',
     },

@@ -13,18 +13,18 @@ export async function checkWebhooks({ db }: Context, deliveries: WebhookDeliveri
     .orderBy('name')
     .execute()
   return rows.flatMap(({ id, name, pausedAt }): Diagnosis[] => {
-    const { state, failure, failingSince } = deliveries.describe({ id, isEnabled: true, isPaused: pausedAt !== null })
+    const delivery = deliveries.describe({ id, isEnabled: true, isPaused: pausedAt !== null })
     const update = `controller webhook update ${quoteWord(name)} --enabled`
     const diagnose = (message: string, remedy: string) => [
       { check: 'webhooks', subject: `webhook ${name}`, message, remedy },
     ]
     if (pausedAt !== null)
       return diagnose(`it is paused since ${toIsoTime(pausedAt)}, because its receiver failed for a day`, update)
-    if (state === 'not-permitted')
+    if (delivery?.state === 'not-permitted')
       return diagnose('the identity that changed it last may not receive events any more', update)
-    if (state === 'failing')
+    if (delivery?.state === 'failing')
       return diagnose(
-        `its receiver has failed since ${failingSince}: ${failure}`,
+        `its receiver has failed since ${delivery.failingSince}: ${delivery.failure}`,
         `controller webhook test ${quoteWord(name)}`,
       )
     return []

@@ -65,6 +65,8 @@ export class WebhookDeliveries implements SideEffect {
   /** Webhooks have to be read again. */
   #isOutdated = true
   #isClosed = false
+  /** Deliveries run in this process. */
+  #isServing = false
 
   constructor(parts: WebhookDeliveriesParts) {
     this.#parts = parts
@@ -88,6 +90,7 @@ export class WebhookDeliveries implements SideEffect {
 
   /** Begins deliveries that should run and do not, and stores how far those are that run. */
   async tick(context: Context): Promise<void> {
+    this.#isServing = true
     if (this.#isOutdated && !this.#isClosed) {
       this.#isOutdated = false
       const rows = await this.#parts.db
@@ -119,7 +122,9 @@ export class WebhookDeliveries implements SideEffect {
     await outbound.postJson(webhook.address, body, this.#sign(webhook, `test-${newId()}`, body))
   }
 
-  describe({ id, isEnabled, isPaused }: Switches): DeliveryStatus {
+  /** Describes how deliveries go; null in a process that delivers nothing. */
+  describe({ id, isEnabled, isPaused }: Switches): DeliveryStatus | null {
+    if (!this.#isServing) return null
     const delivery = this.#running.get(id)?.delivery
     const { failure, deliveredAt } = delivery ?? {}
     return {
