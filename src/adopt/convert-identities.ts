@@ -173,7 +173,7 @@ function toAuthorityFields(record: SourceRecord, anchor: X509Certificate): Recor
 function toPassword(record: SourceRecord): Record<string, unknown> | string {
   const [username, hash, salt] = [record.text('updbUsername'), record.text('updbPassword'), record.text('updbSalt')]
   if (!username || !hash || !salt) return 'it has no username, or no password: it is left out'
-  const unpadded = (base64: string) => base64.replace(/=+$/, '')
+  const unpadded = (base64: string) => base64.replace(/={1,2}$/, '')
   const passwordHash = `${PASSWORD_PARAMETERS}$${unpadded(salt)}$${unpadded(hash)}`
   return { username, foldedUsername: foldUsername(username), passwordHash }
 }

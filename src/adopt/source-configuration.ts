@@ -42,7 +42,7 @@ export class SourceConfiguration {
   text(key: string): string | undefined {
     const value = this.#yaml[key]
     if (value === undefined || value === null || typeof value === 'object') return undefined
-    return String(value).replace(/\$(?:\{([^}]+)\}|(\w+))/g, (_, braced: string, plain: string) => {
+    return String(value).replace(/\$(?:\{([^${}]+)\}|(\w+))/g, (_, braced: string, plain: string) => {
       const name = braced ?? plain
       const replacement = this.#options.env[name]
       if (replacement !== undefined) return replacement
