@@ -37,6 +37,7 @@ import { CertificateUpkeep } from './maintenance/certificates/upkeep.ts'
 import { Doctor } from './maintenance/doctor/doctor.ts'
 import { EventFeed } from './maintenance/events/event-feed.ts'
 import { feedNetworkEvents } from './maintenance/events/network-events.ts'
+import { UnauditedChanges } from './maintenance/events/unaudited-changes.ts'
 import { Health } from './maintenance/health.ts'
 import { DataIntegrity } from './maintenance/integrity/data-integrity.ts'
 import { Repairs } from './maintenance/integrity/repairs.ts'
@@ -300,8 +301,10 @@ async function assemble(
   const presentation = [records.cache, digests, serviceChanges, openIdConnect.accessTokens]
   const events = new EventFeed({ db: store.db, clock, log })
   feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits })
+  const unauditedChanges = new UnauditedChanges({ access, apiSessions, feed: events })
   const webhooks = createWebhooks(config, { cipher: secretCipher, clock, db: store.db, events, log })
-  await store.projections.start(...rights, extensionRequests, ...network, ...presentation, events, webhooks.deliveries)
+  const watching = [unauditedChanges, events, webhooks.deliveries]
+  await store.projections.start(...rights, extensionRequests, ...network, ...presentation, ...watching)
   store.recordBy(modelLog, endedSessions)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
@@ -345,7 +348,10 @@ async function assemble(
     repairs: new Repairs(entities, store, log),
     backUp: () => backups.create('snapshot'),
   })
-  const upkeep = new CertificateUpkeep({ authority, own, receipts, behavior: certificateBehavior, log, warnBeforeMs })
+  const upkeep = new CertificateUpkeep({
+    ...{ authority, own, receipts, events, log, warnBeforeMs },
+    behavior: certificateBehavior,
+  })
   const minFreeBytes = config['health.minFreeDisk']
   return {
     directory,

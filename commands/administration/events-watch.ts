@@ -17,9 +17,10 @@ const MAX_PAUSE_MS = 30_000
 const gap: typeof GAP = 'gap'
 
 const eventTypes = loadApiDescription().operations.find(({ id }) => id === 'watchEvents')?.query?.type?.schema.enum
+const TYPE_WIDTH = Math.max(...((eventTypes ?? []) as readonly string[]).map(({ length }) => length))
 
 export const eventsWatch = defineConnectedCommand({
-  summary: 'Shows changes, sign-ins, and what routers, links and circuits do, one line each, until Ctrl-C.',
+  summary: 'Shows changes, sign-ins, sessions, and what happens in the network, one line each, until Ctrl-C.',
   description:
     'Connects again if the connection is lost, and goes on behind the last event. The output is table, which is one line for people, or jsonl, which also has the cursor of each event.',
   flags: {
@@ -118,7 +119,7 @@ function toLine({ type, data }: ServerEvent): string {
     return `${toClock(undefined)}  ${type}  events may be missing of: ${missed?.join(', ')}; the lists have the present state`
   const words = audit ? describeAudit(audit) : [resource, id, ...describeDetails(details)]
   return escapeControls(
-    [toClock(audit?.at ?? at), type.padEnd(15), words.filter((word) => word !== '').join(' ')].join('  '),
+    [toClock(audit?.at ?? at), type.padEnd(TYPE_WIDTH), words.filter((word) => word !== '').join(' ')].join('  '),
   )
 }
 

@@ -65,9 +65,9 @@ describe('events watch', () => {
     await expect
       .poll(() => readLines(printed))
       .toEqual([
-        expect.stringMatching(/^\d\d:\d\d:\d\d {2}record-created {3}services web by administrator \S+ from \S+$/),
+        expect.stringMatching(/^\d\d:\d\d:\d\d {2}record-created +services web by administrator \S+ from \S+$/),
         expect.stringMatching(
-          /^\d\d:\d\d:\d\d {2}record-updated {3}services shop by administrator \S+ from \S+ \(name\)$/,
+          /^\d\d:\d\d:\d\d {2}record-updated +services shop by administrator \S+ from \S+ \(name\)$/,
         ),
       ])
     expect([await interrupt(), printed.stderr]).toEqual([0, ''])

@@ -1,6 +1,6 @@
 // When time alone takes access away: the deadlines of MFA and its prompts.
 import type { Kysely } from 'kysely'
-import type { Clock } from '../../foundation/clock.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
 import { DeadlineWheel } from '../../policy/posture/deadline-wheel.ts'
 import type { Database } from '../../storage/database.ts'
 import type { Contexts } from '../../storage/transactions/contexts.ts'
@@ -17,10 +17,13 @@ export class PostureDeadlines {
   readonly #clock: Clock
   /** By the monotonic clock: setting the wall clock ends nothing. */
   readonly #wheel: DeadlineWheel
+  /** Up to when time was judged, by the wall clock. */
+  #judgedUntil: Instant
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#wheel = new DeadlineWheel(clock.monotonic())
+    this.#judgedUntil = clock.now()
   }
 
   /** Schedules the moment at which a session that stays has to be judged again. */
@@ -44,12 +47,14 @@ export class PostureDeadlines {
   async revokeExpired(contexts: Contexts): Promise<void> {
     const system = contexts.create({ kind: 'system' })
     const due = this.#wheel.takeExpired(this.#clock.monotonic())
+    const judgedUntil = this.#judgedUntil
+    this.#judgedUntil = this.#clock.now()
     for (let at = 0; at < due.length; at += BATCH) {
       const identityIds = due.slice(at, at + BATCH)
       try {
         await system.write(async (tx) => {
           const expiry = { operation: 'update', audit: 'none', resource: 'machines', at: tx.clock.now() } as const
-          for (const id of identityIds) tx.record({ ...expiry, id })
+          for (const id of identityIds) tx.record({ ...expiry, id, judgedUntil })
         })
       } catch (error) {
         // The next turn tries again.

@@ -100,6 +100,8 @@ export class ReportedPosture implements PostureSource, DerivedRows {
 
   /** Replaces what the machines of an identity reported. */
   async store(tx: WriteContext, identityId: string, machine: MachineState): Promise<void> {
+    const previous = this.findNewest(tx, identityId)
+    const before = previous && toStoredMachineState(previous)
     const after = toStoredMachineState(machine)
     const state = JSON.stringify(after)
     await tx.db
@@ -113,6 +115,7 @@ export class ReportedPosture implements PostureSource, DerivedRows {
       resource: 'machines',
       id: identityId,
       at: this.#clock.now(),
+      before,
       after,
     })
   }

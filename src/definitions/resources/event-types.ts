@@ -1,6 +1,6 @@
 // The types of events, as watchers select them.
 
-/** The types of what routers, links and circuits do. Such events are kept for a short time only. */
+/** The types of what happens in the network without being audited. Such events are kept for a short time only. */
 export const networkEventTypes = [
   'router-online',
   'router-offline',
@@ -9,6 +9,14 @@ export const networkEventTypes = [
   'circuit-begun',
   'circuit-failed',
   'circuit-ended',
+  'api-session-begun',
+  'api-session-ended',
+  'session-begun',
+  'session-ended',
+  'posture-passed',
+  'posture-failed',
+  'certificate-expiring',
+  'certificate-expired',
 ] as const
 export type NetworkEventType = (typeof networkEventTypes)[number]
 

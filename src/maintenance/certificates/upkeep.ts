@@ -1,9 +1,11 @@
 // The daily care for certificates: what the controller can renew is renewed, and what ends soon is reported.
+import { certificates } from '../../definitions/resources/certificates.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { isRootDue } from '../../pki/authority-certificates.ts'
 import type { Context } from '../../storage/transactions/context.ts'
+import type { EventFeed } from '../events/event-feed.ts'
 import type { CertificateBehavior } from './certificate-behavior.ts'
 import type { OwnCertificates } from './own-certificates.ts'
 import type { RootReceipts } from './root-receipts.ts'
@@ -30,6 +32,7 @@ interface UpkeepParts {
   readonly own: OwnCertificates
   readonly receipts: RootReceipts
   readonly behavior: CertificateBehavior
+  readonly events: EventFeed
   readonly log: Log
   /** How long before its end a certificate is reported. */
   readonly warnBeforeMs: number
@@ -66,7 +69,7 @@ export class CertificateUpkeep {
 
   /** Reports each certificate that ends soon, and those that ended since yesterday. */
   async #warn(context: Context, now: Instant): Promise<void> {
-    const { authority, behavior, log, warnBeforeMs } = this.#parts
+    const { authority, behavior, events, log, warnBeforeMs } = this.#parts
     if (isRootDue(authority.root, now)) {
       const notAfter = authority.root.validTo
       log.warn({ notAfter }, 'the root certificate is in the last third of its life: controller pki rotate root')
@@ -74,10 +77,15 @@ export class CertificateUpkeep {
     const rows = await findEnding(context, now - DAY_MS, now + warnBeforeMs)
     const endingRows = rows.slice(0, MAX_WARNINGS)
     const computed = await behavior.computeFields(context, endingRows)
-    endingRows.forEach(({ kind, subject, fingerprint, notAfter }, at) => {
+    endingRows.forEach((row, at) => {
+      const { id, kind, holderId, subject, fingerprint } = row
       const holder = computed[at]?.holderName ?? undefined
-      const message = notAfter <= now ? 'a certificate has expired' : 'a certificate expires soon'
-      log.warn({ kind, holder, subject, fingerprint, notAfter: toIsoTime(notAfter) }, message)
+      const hasExpired = row.notAfter <= now
+      const details = { kind, holder, subject, fingerprint, notAfter: toIsoTime(row.notAfter) }
+      log.warn(details, hasExpired ? 'a certificate has expired' : 'a certificate expires soon')
+      const type = hasExpired ? 'certificate-expired' : 'certificate-expiring'
+      const related = holderId === null ? [] : [holderId]
+      events.add({ type, resource: certificates.plural, id, related, details })
     })
     if (rows.length > MAX_WARNINGS)
       log.warn({}, 'more certificates expire soon: controller certificate list --expiring')

@@ -112,7 +112,7 @@ export class EventFeed implements SideEffect {
     return this.#watchers.size
   }
 
-  /** Adds an event of the network. Call it only if `isWatched`. */
+  /** Adds an event of the network. Nothing happens if it is not watched; ask `isWatched` before describing many. */
   add(happened: NetworkEvent): void {
     if (!this.#ring) return
     const { event } = this.#ring.add(toNetworkEvent(happened, this.#parts.clock.now()))

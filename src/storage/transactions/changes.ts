@@ -65,8 +65,11 @@ interface OtherChange {
 interface MachineChange {
   readonly resource: 'machines'
   readonly id: string
-  readonly before?: undefined
+  /** What they reported before; absent if that was nothing. */
+  readonly before?: StoredMachineState | undefined
   readonly after?: StoredMachineState | undefined
+  /** If time has changed what the reports amount to: up to when it was judged before. */
+  readonly judgedUntil?: Instant
 }
 
 /** Tokens of `id` are not accepted any more, or, without a state after it, all of those tokens have ended. */
