@@ -34,7 +34,7 @@ const titles: Readonly<Record<Section, string>> = {
   growth: 'The same in a small and in a large network',
   start: 'Memory and starting',
   routers: 'Many routers',
-  storm: 'Everybody at once',
+  storm: 'All clients at once',
   soak: 'A mixed load for a long time',
 }
 

@@ -1,4 +1,4 @@
-// Which callers may call an operation: the one decision, by what the operation states and what the caller holds.
+// The one decision whether a caller may call an operation, by what the operation states and the caller holds.
 import type { Extent, Rights } from '../../src/definitions/permissions/rights.ts'
 import type { RecordScope } from '../../src/definitions/permissions/words.ts'
 import { getResource, resources } from '../../src/definitions/resources/index.ts'

@@ -1,4 +1,4 @@
-// What callers that do not administer are shown of records: those that their permission is on, and no way in for an identity that
+// Restricts the records that callers who do not administer are shown: those that their permission is on, and no way in for an identity that
 // holds a right which they lack.
 import type { SqlBool } from 'kysely'
 import { findRightsOf, listAbove, readRights } from '../../src/authentication/permissions/privileged-identities.ts'
@@ -29,7 +29,7 @@ export async function restrictToCaller(
   return [...restrictions, { condition, tables: ['identities'], cost: 0 }]
 }
 
-/** Which members of identities a caller does not see; undefined if it sees all. */
+/** The members of identities that a caller does not see; undefined if it sees all. */
 export function findConcealment(caller: Caller, { waysIn }: AnyResource): Concealment | undefined {
   if (waysIn.length === 0 || caller.kind !== 'identity' || caller.isAdmin) return undefined
   return {

@@ -51,7 +51,7 @@ const ACTIONS: Readonly<Record<string, string>> = {
 
 /** Operations that need something else than their collection and method say. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
-  // What is listed decides, not the record that it is listed for.
+  // The records that are listed decide, not the one that they are listed for.
   'GET /config-types/{}/configs': 'config.read',
   'GET /configs/{}/services': 'service.read',
   'GET /edge-router-policies/{}/edge-routers': 'router.read',
@@ -147,7 +147,7 @@ function findNeed(method: string, path: string): string | undefined {
   const collection = first === 'controller' ? second : first
   const entity = COLLECTIONS[collection]
   const need = exception ?? (entity && `${entity}.${ACTIONS[method]}`)
-  // Those who run routers have these besides.
+  // Operators of routers have these besides.
   return (collection === 'circuits' || collection === 'links') && need?.startsWith('ops.')
     ? `${need.split(' ')[0]} of links`
     : need
@@ -299,12 +299,12 @@ describe('an owner of records', () => {
       const open = await listOpen(token)
 
       const met = new Set([...FOUR.map((action) => `${entity}.${action}`), 'identity.support'])
-      const wanted = routes.filter(({ key, need = '' }) => {
+      const permitted = routes.filter(({ key, need = '' }) => {
         if (need === 'reader') return true
         const lists = listing.test(key) && need === `${entity}.read`
         return lists || (own.test(key) && met.has(need) && (entity === 'identity' || need !== 'identity.support'))
       })
-      expect(open).toEqual(wanted.map(({ key }) => key))
+      expect(open).toEqual(permitted.map(({ key }) => key))
     },
   )
 })

@@ -130,19 +130,19 @@ describe('the stream of events', () => {
     const { token } = await world.signIn({ name: `watcher ${++sequence}`, permissions: ['service:#web'] })
     const watcher = await watchEvents(await world.listen(), token)
     await expect.poll(() => watcher.cursor).not.toBe('')
-    const seen = () => watcher.events.map(({ data }) => [data.audit.operation, data.audit.entityId])
+    const listChanges = () => watcher.events.map(({ data }) => [data.audit.operation, data.audit.entityId])
     const other = (await people.manage('POST', '/services', newService({ roleAttributes: ['mail'] }))).id
     await people.manage('PATCH', `/services/${other}`, { maxIdleTimeMillis: 1_000 })
     const mine = (await people.manage('POST', '/services', newService({ roleAttributes: ['web'] }))).id
     await people.manage('PATCH', `/services/${mine}`, { maxIdleTimeMillis: 1_000 })
-    await expect.poll(seen).toEqual([
+    await expect.poll(listChanges).toEqual([
       ['create', mine],
       ['update', mine],
     ])
     await people.manage('DELETE', `/services/${other}`)
     await people.manage('DELETE', `/services/${mine}`)
 
-    await expect.poll(() => seen().slice(2)).toEqual([['delete', mine]])
+    await expect.poll(() => listChanges().slice(2)).toEqual([['delete', mine]])
     await watcher.close()
   })
 })

@@ -1,4 +1,4 @@
-// Which identities may call which operations, and by which of their permissions.
+// Explains which operations an identity may call, and by which of its permissions.
 import { findRights, Rights } from '../../../src/definitions/permissions/rights.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { flag, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'

@@ -92,7 +92,7 @@ function omitHosting({
   return others
 }
 
-/** What is an identity's own it may change, as far as the operation lets it. */
+/** An identity may change its own, as far as the operation lets it. */
 async function requireCoveredOwner(
   tx: WriteContext,
   caller: IdentityCaller,

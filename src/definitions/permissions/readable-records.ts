@@ -6,7 +6,7 @@ import { isInExtent, type Rights, type ScopedRecord } from './rights.ts'
 export interface ReadableRecord {
   /** The plural of its resource, or the name that the audit and the events have for what no resource describes. */
   readonly resource: string
-  /** What is known of its role attributes and tags, as they are and were. */
+  /** Its role attributes and tags as far as they are known, as they are and were. */
   readonly states: readonly ScopedRecord[]
 }
 
@@ -15,7 +15,7 @@ const names: ReadonlyMap<string, string> = new Map([
   ...resources.map(({ plural, name }) => [plural, name] as const),
 ])
 
-/** What concerns no kind of record, such as backups, is read by those who read the whole audit. */
+/** The right to read records of a resource; events that concern no kind of record, such as backups, need that of the audit. */
 function toReadRight(resource: string): string {
   return `${names.get(resource) ?? 'audit'}.read`
 }

@@ -1,5 +1,5 @@
 // The rights that the words of an identity give together, and the decision whether they suffice.
-import { type Grant, parseWord, READ_BY_ADMINISTRATORS, READ_EVERYTHING, type RecordScope } from './words.ts'
+import { parseWord, READ_BY_ADMINISTRATORS, READ_EVERYTHING, type RecordScope, type WordRights } from './words.ts'
 
 /** The members of a record that decide whether it is in a scope. */
 export interface ScopedRecord {
@@ -34,7 +34,7 @@ export class Rights {
     const everywhere = new Set<string>()
     const scoped = new Map<string, RecordScope[]>()
     for (const word of words) {
-      const { rights, scope }: Omit<Grant, 'word'> = parseWord(word) ?? { rights: [] }
+      const { rights, scope }: Omit<WordRights, 'word'> = parseWord(word) ?? { rights: [] }
       for (const right of rights) {
         if (!scope) everywhere.add(right)
         else scoped.set(right, [...(scoped.get(right) ?? []), scope])
@@ -78,7 +78,7 @@ export class Rights {
     return hasAll && [...other.#scoped].every(([right, scopes]) => this.#coversScopes(right, scopes))
   }
 
-  /** What both hold. */
+  /** The rights that both hold. */
   intersect(other: Rights): Rights {
     if (this.isAdministrator) return other
     if (other.isAdministrator) return this
@@ -88,8 +88,8 @@ export class Rights {
     const scoped = new Map<string, readonly RecordScope[]>()
     for (const [right, scopes] of [...this.#scoped, ...other.#scoped]) {
       const common = scopes.filter((scope) => this.#coversScopes(right, [scope]) && other.#coversScopes(right, [scope]))
-      const known = scoped.get(right) ?? []
-      if (common.length > 0) scoped.set(right, [...known, ...common])
+      const earlier = scoped.get(right) ?? []
+      if (common.length > 0) scoped.set(right, [...earlier, ...common])
     }
     return new Rights(false, new Set(everywhere), scoped)
   }

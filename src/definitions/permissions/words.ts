@@ -48,7 +48,7 @@ const UNOWNED: ReadonlySet<string> = new Set(['controllers', 'ops'])
 /** The right to read whatever an operation with the action `read` shows. */
 export const READ_EVERYTHING = '*.read'
 
-/** What only administrators read. */
+/** Records that only administrators read. */
 export const READ_BY_ADMINISTRATORS: ReadonlySet<string> = new Set(['database.read', 'summary.read'])
 
 /** Words that stand for a task. */
@@ -95,8 +95,8 @@ export function checkWords(words: readonly string[]): Objection | undefined {
   return unknown === undefined ? undefined : { reason: 'has an entry that is not a permission', value: unknown }
 }
 
-/** What a word gives: rights on all records, or on those in its scope. */
-export interface Grant {
+/** The rights that a word gives, on all records or on those in its scope. */
+export interface WordRights {
   readonly word: string
   readonly rights: readonly string[]
   readonly scope?: RecordScope
@@ -105,7 +105,7 @@ export interface Grant {
 const SCOPED = /^([^:]+):(?:#(.+)|([^#=][^=]*)=(.+))$/s
 
 /** Returns what a word gives; undefined if it is not a permission. `service:#web` owns services with a role, `service:team=web` with a tag. */
-export function parseWord(word: string): Grant | undefined {
+export function parseWord(word: string): WordRights | undefined {
   const rights = rightsByWord.get(word)
   if (rights) return { word, rights }
   const [, subject = '', attribute, tag, value = ''] = SCOPED.exec(word) ?? []

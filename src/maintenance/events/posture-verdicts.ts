@@ -19,7 +19,7 @@ export interface SessionDirectory {
   listOfIdentity(identityId: string): readonly (MfaState & { readonly identity: SignedInIdentity })[]
 }
 
-/** What is known of the posture of one identity at a moment. */
+/** The posture of one identity as far as it is known at a moment. */
 interface Moment {
   readonly machine?: MachineState | undefined
   readonly apiSession?: MfaState | undefined

@@ -33,7 +33,7 @@ export class UnauditedChanges implements SideEffect {
     }
   }
 
-  /** What could not be passed on is in no row. */
+  /** No row has the events that could not be passed on. */
   async restart(): Promise<void> {}
 }
 

@@ -35,7 +35,7 @@ export class Watcher {
   readonly #form: MessageForm
   /** Up to where it was sent the audit when it began to follow what happens now. */
   place: AuditPlace
-  /** What it may read, as of the last time that its right was judged. */
+  /** Its rights, as of the last time that they were judged. */
   knownRights: Rights | undefined
   #isEnding = false
 

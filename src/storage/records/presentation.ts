@@ -106,8 +106,8 @@ function pushForm(pieces: Buffer[], { bytes, differences }: CachedRecord, form: 
 /** The head of a record with empty objects in place of some members. */
 function concealMembers(record: CachedRecord, { members }: Concealment, presentation: Presentation): string {
   const head = JSON.parse(`${renderHead(record, presentation)}}`) as Record<string, unknown>
-  const shown = Object.entries(head).map(([name, value]) => [name, members.includes(name) ? {} : value])
-  return JSON.stringify(Object.fromEntries(shown)).slice(0, -1)
+  const entries = Object.entries(head).map(([name, value]) => [name, members.includes(name) ? {} : value])
+  return JSON.stringify(Object.fromEntries(entries)).slice(0, -1)
 }
 
 const COMMON_MEMBERS = ['_links', 'id', 'createdAt', 'updatedAt', 'tags']

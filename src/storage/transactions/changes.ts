@@ -65,7 +65,7 @@ interface OtherChange {
 interface MachineChange {
   readonly resource: 'machines'
   readonly id: string
-  /** What they reported before; absent if that was nothing. */
+  /** Their report before; absent if there was none. */
   readonly before?: StoredMachineState | undefined
   readonly after?: StoredMachineState | undefined
   /** If time has changed what the reports amount to: up to when it was judged before. */

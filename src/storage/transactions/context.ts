@@ -17,7 +17,7 @@ export type Caller =
       readonly identityId: string
       readonly identityName: string
       readonly isAdmin: boolean
-      /** What it may do on the management and fabric APIs; nothing on the client API, unless it administers. */
+      /** Its rights on the management and fabric APIs; none on the client API, unless it administers. */
       readonly rights: Rights
       /** The records that its request is limited to, if its right is not on all records. */
       readonly limit?: RecordLimit
