@@ -3,10 +3,10 @@ import { X509Certificate } from 'node:crypto'
 import { toNameKey } from '../authentication/authorities/authority-certificates.ts'
 import { toCertificateFields } from '../authentication/credentials/authenticator-behavior.ts'
 import { foldUsername } from '../authentication/credentials/usernames.ts'
+import { parseWord } from '../definitions/permissions/words.ts'
 import { authPolicies } from '../definitions/resources/auth-policies.ts'
 import { authenticators } from '../definitions/resources/authenticators.ts'
 import { cas } from '../definitions/resources/cas.ts'
-import type { AnyResource } from '../definitions/resources/define.ts'
 import { enrollments } from '../definitions/resources/enrollments.ts'
 import { externalJwtSigners, NO_DATE } from '../definitions/resources/external-jwt-signers.ts'
 import { identities, precedences } from '../definitions/resources/identities.ts'
@@ -252,6 +252,7 @@ export const identityConversion: KindConversion = {
       authPolicyId: hasPolicy ? policyId : 'default',
       externalId: record.text('externalId') || null,
       roleAttributes: record.set('roleAttributes'),
+      permissions: keepPermissions(id, record, conversion),
       appData: conversion.keepScalars('identities', id, record, 'appData'),
       defaultHostingCost: record.number('defaultHostingCost') ?? 0,
       defaultHostingPrecedence: toPrecedence(record.number('defaultHostingPrecedence') ?? 0),
@@ -264,23 +265,18 @@ export const identityConversion: KindConversion = {
       disabledUntil: hasPolicy ? record.time('disabledUntil') : null,
       envInfo: pickTexts(record, 'envInfo', ENVIRONMENT),
       sdkInfo: pickTexts(record, 'sdkInfo', SDK),
-      ...pickPermissions(id, record, conversion),
     }
     return [{ resource: identities, id, fields }, ...convertServiceConfigs(id, record, conversion)]
   },
 }
 
-function pickPermissions(id: string, record: SourceRecord, conversion: Conversion): Record<string, unknown> {
-  const permissions = record.set('permissions')
-  if (permissions.length === 0) return {}
-  if ('permissions' in (identities as AnyResource).fields) return { permissions }
-  conversion.note(
-    'identities',
-    id,
-    record,
-    `its permissions (${permissions.join(', ')}) do not exist here: it has none`,
-  )
-  return {}
+/** The permissions that exist here, which release 2.0 has too. An identity without one of them may do less. */
+function keepPermissions(id: string, record: SourceRecord, conversion: Conversion): string[] {
+  return record.set('permissions').filter((word) => {
+    if (parseWord(word)) return true
+    conversion.note('identities', id, record, `its permission ${word} does not exist here: it is left out`)
+    return false
+  })
 }
 
 function pickTexts(record: SourceRecord, prefix: string, members: Readonly<Record<string, string>>) {

@@ -2,6 +2,9 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import type { AdoptionReport } from '../../src/adopt/adoption-report.ts'
+import { adoptNetwork } from '../../src/adopt.ts'
+import { TestClock } from '../world/controller.ts'
 
 export type NetworkName = '1.6.5' | '1.6.5-three-roots' | '2.0.3'
 
@@ -48,4 +51,17 @@ export const SNAPSHOT = join(FIXTURES, '2.0.3/snapshot.db.gz')
 export function readClientFile(name: NetworkName, file: string): string {
   const path = join(FIXTURES, name, 'clients', file)
   return existsSync(path) ? readFileSync(path, 'utf8') : ''
+}
+
+/** Adopts a network into a data directory below a folder. */
+export async function adoptFixture(
+  name: NetworkName,
+  folder: string,
+): Promise<{ readonly directory: string; readonly report: AdoptionReport; readonly network: UnpackedNetwork }> {
+  const network = unpackNetwork(name, join(folder, name))
+  const directory = join(folder, `data-${name}`)
+  const clock = new TestClock(NETWORK_TIME)
+  const adoption = await adoptNetwork({ directory, configuration: network.config, env: {}, clock, osUser: 'operator' })
+  adoption.complete()
+  return { directory, report: adoption.report, network }
 }
