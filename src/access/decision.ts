@@ -48,8 +48,6 @@ export interface AccessQuestion {
   readonly serviceId: string
   readonly type: PolicyType
   readonly apiSessionId?: string | undefined
-  /** Whether the router in question judges no machines: then each of them is judged by what was reported to the controller. */
-  readonly isJudgedHere?: boolean
 }
 
 export interface Decision {
@@ -70,11 +68,11 @@ export interface Decision {
  * reported to routers, the controller knows nothing: it judges the second factor of that API session alone, and the router the rest.
  */
 export function decide(index: GrantIndex, source: PostureSource, question: AccessQuestion): Decision {
-  const { identity, serviceId, type, apiSessionId, isJudgedHere = false } = question
+  const { identity, serviceId, type, apiSessionId } = question
   const granting = index.filterGrantingService(index.findServicePolicies(identity, type), serviceId)
   const evaluation = new PostureEvaluation(index, source, question)
   const evaluated = granting.map((policy) => evaluation.evaluatePolicy(policy))
-  const isJudgedByRouters = !isJudgedHere && apiSessionId !== undefined && source.reportsToRouters(apiSessionId)
+  const isJudgedByRouters = apiSessionId !== undefined && source.reportsToRouters(apiSessionId)
   const policies = isJudgedByRouters ? evaluated.map(withoutMachine) : evaluated
   return { isGranted: policies.length > 0, ...combinePolicies(policies), policies }
 }

@@ -243,19 +243,12 @@ describe('MFA', () => {
 describe('a decision for an API session whose client reports to routers', () => {
   const reporting = { apiSessionId: 'reporting to routers' }
   const passed = apiSession({ id: 'reporting to routers', mfaPassedAt: NOW })
-  const decideFor = (checks: readonly CheckId[], session = passed, question = {}) =>
-    decideBy([{ checks }], sourceWith(session), { ...reporting, ...question })
+  const decideFor = (checks: readonly CheckId[], session = passed) =>
+    decideBy([{ checks }], sourceWith(session), reporting)
 
   it('leaves the machine to the router, whatever the controller knows of it', () => {
     for (const check of ['system', 'other domain', 'domain'] as const)
       expect(decideFor([check])).toMatchObject({ isAllowed: true, policies: [{ findings: [] }] })
-  })
-
-  it('judges the machine if the router does not', () => {
-    const verdicts = (['system', 'other domain', 'domain'] as const).map(
-      (check) => decideFor([check], passed, { isJudgedHere: true }).evidence,
-    )
-    expect(verdicts).toEqual(['unknown', 'failing', 'passing'])
   })
 
   it('judges the second factor, with its time', () => {

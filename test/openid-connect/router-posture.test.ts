@@ -5,6 +5,7 @@ import { CLIENT, type TestResponse } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
 import { People } from '../world/people.ts'
 import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
+import { bind, newAddress } from '../world/router/hosting.ts'
 import { TestNetwork } from '../world/router/network.ts'
 import { bearer, OpenIdClient } from './client.ts'
 
@@ -28,7 +29,8 @@ afterEach(() => network.close())
 async function guard(check: object): Promise<string> {
   const id = await network.manage.make('posture-checks', { name: newName('check'), ...check })
   const roles = { identityRoles: ['#all'], serviceRoles: ['#all'], postureCheckRoles: [`@${id}`] }
-  await network.manage.make('service-policies', { name: newName('dial'), type: 'Dial', semantic: 'AnyOf', ...roles })
+  for (const type of ['Dial', 'Bind'])
+    await network.manage.make('service-policies', { name: newName('policy'), type, semantic: 'AnyOf', ...roles })
   return id
 }
 
@@ -49,7 +51,7 @@ async function signIn(): Promise<Caller> {
   }
 }
 
-const openSession = (caller: Caller) => caller.ask('POST', '/sessions', { serviceId, type: 'Dial' })
+const openSession = (caller: Caller, type = 'Dial') => caller.ask('POST', '/sessions', { serviceId, type })
 
 async function isDialOpen(router: ForwardingRouter, caller: Caller, token: string): Promise<boolean> {
   const { type, circuitId } = await router.dial({ token, apiSessionToken: caller.accessToken })
@@ -69,21 +71,18 @@ describe('a session by OpenID Connect for a service that demands posture', () =>
     expect(await isDialOpen(router, caller, body.data.token)).toBe(true)
   })
 
-  it('dials over a router of release 1, which judges nothing, only if the machine reported to the controller what passes', async () => {
+  it('neither dials nor hosts over a router of release 1, which judges nothing, whatever the machine reported', async () => {
     const check = await guard(DOMAIN)
     const router = await network.router(1)
     await network.terminator(serviceId, router)
     const caller = await signIn()
     const { body } = await openSession(caller)
-    const report = (domain: string) => caller.ask('POST', '/posture-response', { ...DOMAIN, id: check, domain })
+    await caller.ask('POST', '/posture-response', { ...DOMAIN, id: check, domain: 'a.b' })
+    const hosting = await openSession(caller, 'Bind')
+    const host = { sessionToken: hosting.body.data.token, apiToken: caller.accessToken }
 
-    const unreported = await isDialOpen(router, caller, body.data.token)
-    await report('a.b')
-    const passing = await isDialOpen(router, caller, body.data.token)
-    await report('c.d')
-    const failing = await isDialOpen(router, caller, body.data.token)
-
-    expect([unreported, passing, failing]).toEqual([false, true, false])
+    expect(await isDialOpen(router, caller, body.data.token)).toBe(false)
+    expect(await bind(router.wire, { address: newAddress(), client: host })).not.toMatchObject({ result: 0 })
   })
 
   it('stays open if another check or policy demands more of the machine', async () => {

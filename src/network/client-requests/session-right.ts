@@ -116,8 +116,10 @@ export async function requireSessionRight(
   if (session.type !== type)
     throw new RequestRefusedError('wrong-session-type', `the session has the type ${session.type}, not ${type}`)
   const identity = { id: session.identityId, attributes: JSON.parse(session.roleAttributes) as string[] }
-  const isJudgedHere = connected.get(routerId)?.hello.hasDataModel !== true
-  const decision = access.decide({ identity, serviceId, type, apiSessionId, isJudgedHere })
+  // Routers of release 1 verify no access token, and judge no machine: what they ask for is not of a client that they admitted.
+  if (apiSession.clientId !== null && !connected.get(routerId)?.hello.hasDataModel)
+    throw new RequestRefusedError('router-not-permitted', 'the router does not serve sessions by OpenID Connect')
+  const decision = access.decide({ identity, serviceId, type, apiSessionId })
   // The session is rejected as unknown: its client then asks for another one, and learns the reason.
   if (!decision.isAllowed) throw new RequestRefusedError('unknown-session', 'the session has lost its right')
   if (!access.isCommonRouter(identity, serviceId, routerId))
