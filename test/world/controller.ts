@@ -149,7 +149,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   })
   const system = controller.contexts.create({ kind: 'system' })
   if (areTokensSigned) await controller.sessionTokens.beginSigning(system)
-  const shadow = isFollowed ? await Shadow.open(openOptions, commitLog) : undefined
+  const shadow = isFollowed ? await Shadow.open(controller, openOptions, commitLog) : undefined
   let listening: Listening | undefined
   let sequence = 0
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest'
 import { type TestController, type TestOptions, testController } from './controller.ts'
 
 /** The folders whose controllers another one follows: to open it doubles the time that a controller takes to open. */
-const FOLLOWED_FOLDERS = ['signers']
+const FOLLOWED_FOLDERS = ['resources', 'signers']
 
 /** The options of a controller; a function if they are known only once the hooks before it have run. */
 type Options = TestOptions | (() => TestOptions | Promise<TestOptions>)
