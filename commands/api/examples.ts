@@ -11,9 +11,13 @@ export const ID_PLACEHOLDER = 'ID'
 /** An id of another record that is valid, whether such a record exists or not. */
 const EXAMPLE_ID = '6fd72218-2e8f-46ac-92d4-236df815fede'
 
+const EXAMPLE_OPERATION = 'listServices'
+
 /** The arguments and flags of a command line that calls the operation. */
 export function makeExample(operation: OperationDescription, api: ApiDescription): string {
-  const args = listPathArguments(operation, api).map(({ resource }) => toExampleName(resource))
+  const args = listPathArguments(operation, api).map(({ parameter, resource }) =>
+    parameter === 'operation' ? EXAMPLE_OPERATION : toExampleName(resource),
+  )
   return [...args, ...makeExampleWords(operation, api)].map(quoteShellWord).join(' ')
 }
 

@@ -40,13 +40,19 @@ export const MAX_PRESENTED_CERTIFICATES = 10
 
 // Terminates cycles.
 const MAX_CHAIN_LENGTH = 10
-const MAX_SIGNATURE_CHECKS = 20
+// With those of the handshake, a client costs at most 20.
+const MAX_SIGNATURE_CHECKS = 16
+export const MAX_HANDSHAKE_CHECKS = 4
 // An operator chose the trust anchor; every certificate below it comes from the client.
 export const MAX_ANCHOR_RSA_BITS = 8192
 
 /** Limits signature checks. One sign-in attempt has one budget for all authorities together. */
 export class SignatureBudget {
-  #left = MAX_SIGNATURE_CHECKS
+  #left: number
+
+  constructor(limit = MAX_SIGNATURE_CHECKS) {
+    this.#left = limit
+  }
 
   /** Takes one check. Returns false if the budget is used up. */
   take(): boolean {

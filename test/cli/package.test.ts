@@ -59,7 +59,7 @@ describe('the package', () => {
   it('has the built program, its manifest, its documents and the files for operators, and nothing else', () => {
     const others = listFiles().filter(
       (path) =>
-        !/^(bin\/(controller|run\.js)|dist\/cli\/.+\.js|dist\/(api|build|topics)\.json)$/.test(path) &&
+        !/^(bin\/(controller|run\.js|openssl\.cnf)|dist\/cli\/.+\.js|dist\/(api|build|topics)\.json)$/.test(path) &&
         !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?|grafana-dashboard\.json|prometheus-rules\.yaml)$/.test(
           path,
         ) &&

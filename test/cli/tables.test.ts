@@ -155,7 +155,7 @@ describe('one record', () => {
   it('names what is not set in one line, and leaves tokens to the format that prints them', async () => {
     const lines = (await readOut('identity', 'get', 'laptop')).trimEnd().split('\n')
 
-    expect(lines.at(-1)).toMatch(/^not set +tags, external id, app data, /)
+    expect(lines.at(-1)).toMatch(/^not set +tags, permissions, external id, app data, /)
     expect(lines.find((line) => line.startsWith('    jwt'))).toMatch(/ {2}\(-o jwt prints it\)$/)
     expect(lines.some((line) => /^is admin +no$/.test(line))).toBe(true)
     expect(lines.some((line) => line.length > 200)).toBe(false)

@@ -34,12 +34,12 @@ export function makePermissionQuestions(listOperations: () => readonly AnyOperat
       topic: 'permission',
       isOwn: true,
       method: 'GET',
-      path: '/controller/permission/explain/:identityId/:operationId',
+      path: '/controller/permission/explain/:identityId/:operation',
       summary:
         'Explains whether an identity may call an operation of the management API, and which permission allows it.',
       access: { permission: `${identities.name}.read`, grantedTo: 'administrator' },
       returns: { kind: 'data', schema: explanation },
-      async run({ context, params: { identityId = '', operationId = '' } }) {
+      async run({ context, params: { identityId = '', operation: operationId = '' } }) {
         const identity = await get(context, identities, identityId)
         const operation = listOperations().find(({ id, apis }) => id === operationId && apis.includes('management'))
         if (!operation) throw notFoundError('operation', operationId)

@@ -198,17 +198,11 @@ export class ClientTrustStore implements DerivedRows {
   }
 
   /** Whether a client leads to an authority of an operator now. @param presented the certificates of the client, the proven one first */
-  isVouchedByOperator(presented: readonly X509Certificate[], now: Instant): boolean {
+  isVouchedByOperator(presented: readonly X509Certificate[], now: Instant, checks: SignatureBudget): boolean {
     const [leaf, ...others] = presented
     if (!leaf || presented.length > MAX_PRESENTED_CERTIFICATES) return false
-    return (
-      this.judge(
-        this.#listIssuers(presented, () => true),
-        leaf,
-        others,
-        now,
-      ) !== undefined
-    )
+    const issuers = this.#listIssuers(presented, () => true)
+    return this.judge(issuers, leaf, others, now, { checks }) !== undefined
   }
 
   /** Whether the certificate is that of an authority of the controller itself. */

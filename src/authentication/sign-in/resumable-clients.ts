@@ -3,6 +3,7 @@
 
 import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Clock } from '../../foundation/clock.ts'
+import { MAX_HANDSHAKE_CHECKS, SignatureBudget } from '../../pki/chains.ts'
 import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 import type { ClientTrustStore } from './client-trust.ts'
 import type { PresentedIssuers } from './presented-issuers.ts'
@@ -24,10 +25,11 @@ export function storeIntermediates(
     const leaf = peer.readOwn()
     const now = clock.now()
     if (!leaf || clientTrust.isOwnClient(leaf, now)) return
+    const checks = new SignatureBudget(MAX_HANDSHAKE_CHECKS)
     // To read the others costs more, and most clients have the same ones.
-    if (clientTrust.isVouchedByOperator([leaf, ...presentedIssuers.findAbove(leaf)], now)) return
+    if (clientTrust.isVouchedByOperator([leaf, ...presentedIssuers.findAbove(leaf)], now, checks)) return
     const path = peer.readAll()
-    if (clientTrust.isVouchedByOperator(path, now)) presentedIssuers.addIntermediates(path.slice(1))
+    if (clientTrust.isVouchedByOperator(path, now, checks)) presentedIssuers.addIntermediates(path.slice(1))
   } catch (error) {
     aggregatedLog.warn('', { err: error }, 'the certificates of a client could not be read')
   }
