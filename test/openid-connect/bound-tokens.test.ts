@@ -1,65 +1,24 @@
 // Tokens that are bound to certificates: that of the sign-in, and those that a client requests with it.
 import { X509Certificate } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { callOverTls, clientKey } from '../world/certificates.ts'
-import { CLIENT } from '../world/controller.ts'
-import { type Device, People, type Person } from '../world/people.ts'
+import { clientKey } from '../world/certificates.ts'
+import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
-import { bearer, encodeForm, type Form, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
+import { CertificateClient, type Holder, holderOf, printOf, toForm } from './certificate-client.ts'
+import { encodeForm, type Form, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
 
 const world = useController({ settings: OIDC_SETTINGS })
-let at: { url: string; rootPem: string }
+let client: CertificateClient
 let people: People
 
 beforeAll(async () => {
-  at = await world.listen()
+  client = new CertificateClient(world, await world.listen())
   people = await People.in(world)
 })
 
-type Holder = { readonly cert: string; readonly key: string } | undefined
-
-const holderOf = ({ chain, key }: Device): Holder => ({ cert: chain, key: key.keyPem })
-const printOf = (pem: string) => new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
-
-const call = (holder: Holder, method: string, path: string, form?: Form, headers: Record<string, string> = {}) =>
-  callOverTls(at.url, at.rootPem, {
-    method,
-    path,
-    ...(form ? { body: encodeForm(form) } : {}),
-    headers: { ...(form ? { 'content-type': 'application/x-www-form-urlencoded' } : {}), ...headers },
-    ...holder,
-  } as never)
-
-/** The tokens of a sign-in over TLS. */
-async function signIn(holder: Holder, path: string, form: Form = {}, bearerOf: Holder = holder) {
-  const client = new OpenIdClient(world)
-  const begun = await call(holder, 'GET', `/oidc/authorize?${encodeForm(client.parameters)}`)
-  const id = new URL(String(begun.headers.location), at.url).searchParams.get('authRequestID') ?? ''
-  const login = await call(holder, 'POST', path, { id, ...form })
-  expect(login.status).toBe(302)
-  const back = await call(holder, 'GET', `/oidc/authorize/callback?id=${id}`)
-  const code = new URL(String(back.headers.location)).searchParams.get('code') ?? ''
-  return call(bearerOf, 'POST', '/oidc/oauth/token', {
-    grant_type: 'authorization_code',
-    client_id: 'native',
-    code,
-    code_verifier: client.verifier,
-    redirect_uri: REDIRECT,
-  })
-}
-
-const refresh = (holder: Holder, token: string, changes: Form = {}) =>
-  call(holder, 'POST', '/oidc/oauth/token', {
-    grant_type: 'refresh_token',
-    client_id: 'native',
-    refresh_token: token,
-    ...changes,
-  })
-
-const toForm = ({ username, password }: Person): Form => ({ username, password })
-
-const isAdmitted = async (holder: Holder, token: string) =>
-  (await call(holder, 'GET', `${CLIENT}/current-identity`, undefined, bearer(token))).status === 200
+const signIn = (holder: Holder, path: string, form?: Form) => client.signIn(holder, path, form)
+const refresh = (holder: Holder, token: string, changes?: Form) => client.refresh(holder, token, changes)
+const isAdmitted = (holder: Holder, token: string) => client.isAdmitted(holder, token)
 
 describe('a sign-in by a certificate', () => {
   it('gives tokens that are good for its holder only', async () => {
@@ -78,18 +37,16 @@ describe('a sign-in by a certificate', () => {
   })
 
   it('of no identity is refused', async () => {
-    const client = new OpenIdClient(world)
-    const begun = await call(undefined, 'GET', `/oidc/authorize?${encodeForm(client.parameters)}`)
-    const id = new URL(String(begun.headers.location), at.url).searchParams.get('authRequestID') ?? ''
+    const { id } = await client.begin(undefined)
 
-    const { body, status } = await call(undefined, 'POST', '/oidc/login/cert', { id })
+    const { body, status } = await client.call(undefined, 'POST', '/oidc/login/cert', { id })
 
     expect([status, body.code]).toEqual([401, 'INVALID_AUTH'])
   })
 
   it('is where a client with a certificate is sent', async () => {
     const device = await people.device()
-    const begun = await call(
+    const begun = await client.call(
       holderOf(device),
       'GET',
       `/oidc/authorize?${encodeForm(new OpenIdClient(world).parameters)}`,

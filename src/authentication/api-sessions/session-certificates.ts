@@ -6,7 +6,7 @@ import { notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, readNotAfter, readNotBefore } from '../../pki/certificates.ts'
-import { formatName } from '../../pki/names.ts'
+import { encodeCommonName, formatName } from '../../pki/names.ts'
 import { readSigningRequest } from '../../pki/requests.ts'
 import { toSessionCertificateUri } from '../../pki/spiffe.ts'
 import { type EntityStore, find, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
@@ -29,6 +29,13 @@ interface IssuedSessionCertificate {
   readonly cas: string
 }
 
+/** The differences of a certificate that is requested with a sign-in. */
+interface CertificateOptions {
+  readonly lifetimeMs?: number
+  /** In place of the subject of the request. */
+  readonly commonName?: string
+}
+
 /**
  * Issues a certificate for an API session. Routers recognize the session by its SPIFFE id.
  * @throws COULD_NOT_PROCESS_CSR
@@ -38,9 +45,10 @@ export async function issueSessionCertificate(
   context: Context,
   { identityId, apiSessionId }: Holder,
   csr: string,
-  lifetimeMs = LIFETIME_MS,
+  { commonName, lifetimeMs = LIFETIME_MS }: CertificateOptions = {},
 ): Promise<IssuedSessionCertificate> {
-  const request = readSigningRequest(csr)
+  const sent = readSigningRequest(csr)
+  const request = commonName === undefined ? sent : { ...sent, subject: encodeCommonName(commonName) }
   const id = newId()
   const uri = toSessionCertificateUri(authority.trustDomain, { identityId, apiSessionId, certificateId: id })
   const encoded = authority.issueClient(request, context.clock.now(), {

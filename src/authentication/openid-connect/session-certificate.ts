@@ -20,7 +20,9 @@ export async function issueLoginCertificate(
   const context = parts.contexts.create({ kind: 'system' }, origin)
   try {
     const holder = { apiSessionId, identityId }
-    const { issued } = await issueSessionCertificate(parts, context, holder, csr, LIFETIME_MS)
+    // Only the key of the request is proven.
+    const options = { commonName: identityId, lifetimeMs: LIFETIME_MS }
+    const { issued } = await issueSessionCertificate(parts, context, holder, csr, options)
     const ofLogin = certFingerprint === null ? [] : [certFingerprint]
     return { pem: issued.certificate, fingerprints: [...ofLogin, issued.fingerprint] }
   } catch (error) {
