@@ -6,7 +6,7 @@ import { CLIENT, type TestController, type TestResponse } from '../world/control
 import type { Device, Person } from '../world/people.ts'
 import { bearer, encodeForm, type Form, OpenIdClient, REDIRECT } from './client.ts'
 
-/** What a client presents: certificates and the key of the first one, or nothing. */
+/** The certificates that a client presents, and the key of the first one; undefined if it presents none. */
 export type Holder = { readonly cert: string; readonly key: string } | undefined
 
 export const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'

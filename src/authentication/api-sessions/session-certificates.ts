@@ -47,8 +47,9 @@ export async function issueSessionCertificate(
   csr: string,
   { commonName, lifetimeMs = LIFETIME_MS }: CertificateOptions = {},
 ): Promise<IssuedSessionCertificate> {
-  const sent = readSigningRequest(csr)
-  const request = commonName === undefined ? sent : { ...sent, subject: encodeCommonName(commonName) }
+  const signingRequest = readSigningRequest(csr)
+  const request =
+    commonName === undefined ? signingRequest : { ...signingRequest, subject: encodeCommonName(commonName) }
   const id = newId()
   const uri = toSessionCertificateUri(authority.trustDomain, { identityId, apiSessionId, certificateId: id })
   const encoded = authority.issueClient(request, context.clock.now(), {
