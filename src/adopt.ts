@@ -297,7 +297,8 @@ async function proveAdoption(
 ): Promise<RightsProof> {
   const rights = proveRights(database, controller.access.index, conversion)
   if (rights.differences.length > 0) {
-    const remedy = 'compare the policies of both controllers; if they are the same, report a defect'
+    const remedy =
+      "let OpenZiti's controller correct its links (ziti edge db start-check-integrity --fix-errors) and adopt again; if that changes nothing, report a defect"
     throw new SourceError(
       'RIGHTS_DIFFER',
       `the rights are not those of the former network: ${rights.differences.join('; ')}`,
@@ -329,6 +330,7 @@ const PROVEN_TABLES = [
   ['edge-routers', 'routers'],
   ['service-policies', 'service_policies'],
   ['edge-router-policies', 'edge_router_policies'],
+  ['service-edge-router-policies', 'service_edge_router_policies'],
 ] as const
 
 /**
@@ -365,8 +367,9 @@ export async function verifyAdoption(options: AdoptOptions): Promise<Pick<Adopti
   }
 }
 
-function toCounts({ dialPairs, bindPairs, routerPairs }: RightsProof): AdoptionReport['rights'] {
-  return { dial: dialPairs, bind: bindPairs, routers: routerPairs }
+function toCounts(proof: RightsProof): AdoptionReport['rights'] {
+  const { dialPairs, bindPairs, routerPairs, serviceRouterPairs } = proof
+  return { dial: dialPairs, bind: bindPairs, routers: routerPairs, serviceRouters: serviceRouterPairs }
 }
 
 async function countUnverifiedCertificates({ authority, store, clock }: Controller): Promise<number> {

@@ -140,8 +140,8 @@ function readPathPrefixes(entries: readonly string[]): Record<string, string> {
   )
 }
 
-function describeRights({ dial, bind, routers }: AdoptionReport['rights']): string {
-  return `The rights are those of the former network: ${dial} to dial, ${bind} to bind, ${routers} to use a router`
+function describeRights({ dial, bind, routers, serviceRouters }: AdoptionReport['rights']): string {
+  return `The rights are those of the former network: ${dial} to dial, ${bind} to bind, ${routers} of identities and ${serviceRouters} of services to use a router`
 }
 
 /** The report, as an operator reads it before the switch. */

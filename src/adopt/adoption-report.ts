@@ -8,7 +8,13 @@ export interface AdoptionReport {
   readonly controllerId: string
   readonly counts: AdoptedCounts
   /** How many rights were compared with those of the former controller. */
-  readonly rights: { readonly dial: number; readonly bind: number; readonly routers: number }
+  readonly rights: {
+    readonly dial: number
+    readonly bind: number
+    readonly routers: number
+    /** Services and the edge routers over which they may be used. */
+    readonly serviceRouters: number
+  }
   readonly listeners: readonly { readonly address: string; readonly apis: readonly string[] }[]
   readonly advertise: readonly string[]
   /** Whether the signing certificate can be replaced. */

@@ -12,6 +12,8 @@ export interface RightsProof {
   readonly dialPairs: number
   readonly bindPairs: number
   readonly routerPairs: number
+  /** Services and the edge routers over which they may be used. */
+  readonly serviceRouterPairs: number
   readonly differences: readonly string[]
 }
 
@@ -21,7 +23,33 @@ interface PlainPolicy {
   readonly targets: ReadonlySet<string>
 }
 
+/** A kind of policy: its names in the former database and here, and its members. */
+interface PolicyKind {
+  readonly kind: string
+  readonly plural: string
+  readonly subjectRoles: string
+  readonly targetRoles: string
+}
+
 const MAX_DIFFERENCES = 20
+const SERVICE_POLICIES = {
+  kind: 'servicePolicies',
+  plural: 'service-policies',
+  subjectRoles: 'identityRoles',
+  targetRoles: 'serviceRoles',
+}
+const ROUTER_POLICIES = {
+  kind: 'edgeRouterPolicies',
+  plural: 'edge-router-policies',
+  subjectRoles: 'identityRoles',
+  targetRoles: 'edgeRouterRoles',
+}
+const SERVICE_ROUTER_POLICIES = {
+  kind: 'serviceEdgeRouterPolicies',
+  plural: 'service-edge-router-policies',
+  subjectRoles: 'serviceRoles',
+  targetRoles: 'edgeRouterRoles',
+}
 const TYPES = [
   ['Dial', 1, 'dialServices'],
   ['Bind', 2, 'bindServices'],
@@ -30,67 +58,66 @@ const TYPES = [
 export function proveRights(database: SourceDatabase, index: PolicyReader, conversion: Conversion): RightsProof {
   const services = listBearers(database, 'services', 'services', conversion)
   const edgeRouters = listBearers(database, 'routers', 'edge-routers', conversion)
+  const read = (kind: PolicyKind, targets: readonly RoleBearer[], isIncluded?: (record: SourceRecord) => boolean) =>
+    readPolicies(database, kind, targets, conversion, isIncluded)
   const byType = TYPES.map(([type, number, links]) => {
-    const isOfType = (record: SourceRecord) => record.number('type') === number
-    const policies = readPolicies(
-      database,
-      ['servicePolicies', 'service-policies'],
-      'serviceRoles',
-      services,
-      conversion,
-      isOfType,
-    )
+    const policies = read(SERVICE_POLICIES, services, (record) => record.number('type') === number)
     return { type, links, policies }
   })
-  const routerPolicies = readPolicies(
-    database,
-    ['edgeRouterPolicies', 'edge-router-policies'],
-    'edgeRouterRoles',
-    edgeRouters,
-    conversion,
-  )
-  const pairs = { Dial: 0, Bind: 0, routers: 0 }
-  const differences: string[] = []
-  const compare = (
-    what: string,
-    granted: readonly string[],
-    expected: ReadonlySet<string>,
-    linked: readonly string[],
-  ) => {
-    const links = new Set(linked)
-    const actual = new Set(granted)
-    const report = (sentence: string) => {
-      if (differences.length < MAX_DIFFERENCES) differences.push(sentence)
-    }
-    for (const id of actual) {
-      if (!expected.has(id)) report(`${what} ${id}, which no policy of the former database grants`)
-      if (!links.has(id)) report(`${what} ${id}, which the former controller did not grant`)
-    }
-    for (const id of expected) if (!actual.has(id)) report(`not ${what} ${id}, which a policy grants`)
-  }
+  const routerPolicies = read(ROUTER_POLICIES, edgeRouters)
+  const serviceRouterPolicies = read(SERVICE_ROUTER_POLICIES, edgeRouters)
+  const comparison = new Comparison()
+  const pairs = { Dial: 0, Bind: 0 }
+  let [routerPairs, serviceRouterPairs] = [0, 0]
   for (const [id, record] of database.records('identities')) {
     if (!conversion.hasId('identities', id)) continue
     const bearer = { id, attributes: record.set('roleAttributes') }
     for (const { type, links, policies } of byType) {
       const serviceIds = index.listGrantedServices(index.findServicePolicies(bearer, type))
       pairs[type] += serviceIds.length
-      compare(
-        `the identity ${id} may ${type.toLowerCase()}`,
-        serviceIds,
-        collectTargets(policies, bearer),
-        record.counted(links),
-      )
+      const right = `the identity ${id} may ${type.toLowerCase()}`
+      comparison.add(right, serviceIds, collectTargets(policies, bearer), record.counted(links))
     }
-    const routers = index.listRouters(bearer)
-    pairs.routers += routers.length
-    compare(
-      `the identity ${id} may use the router`,
-      routers,
-      collectTargets(routerPolicies, bearer),
-      record.counted('routers'),
-    )
+    const routerIds = index.listRouters(bearer)
+    routerPairs += routerIds.length
+    const right = `the identity ${id} may use the router`
+    comparison.add(right, routerIds, collectTargets(routerPolicies, bearer), record.counted('routers'))
   }
-  return { dialPairs: pairs.Dial, bindPairs: pairs.Bind, routerPairs: pairs.routers, differences }
+  for (const [id, record] of database.records('services')) {
+    const edge = record.part('edge')
+    if (!edge || !conversion.hasId('services', id)) continue
+    const routerIds = index.listRoutersOfService(id)
+    serviceRouterPairs += routerIds.length
+    const expected = collectTargets(serviceRouterPolicies, { id, attributes: edge.set('roleAttributes') })
+    comparison.add(`the service ${id} may be used over the router`, routerIds, expected, edge.counted('edgeRouters'))
+  }
+  const { differences } = comparison
+  return { dialPairs: pairs.Dial, bindPairs: pairs.Bind, routerPairs, serviceRouterPairs, differences }
+}
+
+class Comparison {
+  readonly differences: string[] = []
+
+  /**
+   * Compares rights of one subject.
+   * @param granted by this controller
+   * @param expected by the policies of the former database
+   * @param linked those that the former controller had computed
+   */
+  add(right: string, granted: readonly string[], expected: ReadonlySet<string>, linked: readonly string[]): void {
+    const links = new Set(linked)
+    const actual = new Set(granted)
+    for (const id of actual) {
+      if (!expected.has(id)) this.#report(`${right} ${id}, which no policy of the former database grants`)
+      if (!links.has(id)) this.#report(`${right} ${id}, which the former controller did not grant`)
+    }
+    for (const id of expected)
+      if (!actual.has(id)) this.#report(`it is not so that ${right} ${id}, which a policy grants`)
+  }
+
+  #report(difference: string): void {
+    if (this.differences.length < MAX_DIFFERENCES) this.differences.push(difference)
+  }
 }
 
 function collectTargets(policies: readonly PlainPolicy[], bearer: RoleBearer): ReadonlySet<string> {
@@ -111,8 +138,7 @@ function listBearers(database: SourceDatabase, kind: string, plural: string, con
 
 function readPolicies(
   database: SourceDatabase,
-  [kind, plural]: readonly [kind: string, plural: string],
-  targetRoles: string,
+  { kind, plural, subjectRoles, targetRoles }: PolicyKind,
   bearers: readonly RoleBearer[],
   conversion: Conversion,
   isIncluded: (record: SourceRecord) => boolean = () => true,
@@ -123,7 +149,7 @@ function readPolicies(
     const isAllOf = record.text('semantic') === 'AllOf'
     const matchesTarget = createMatcher(record.set(targetRoles), isAllOf)
     const targets = new Set(bearers.filter(matchesTarget).map((bearer) => bearer.id))
-    policies.push({ matches: createMatcher(record.set('identityRoles'), isAllOf), targets })
+    policies.push({ matches: createMatcher(record.set(subjectRoles), isAllOf), targets })
   }
   return policies
 }

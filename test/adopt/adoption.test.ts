@@ -5,12 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { AdoptionReport } from '../../src/adopt/adoption-report.ts'
-import { adoptNetwork, verifyAdoption } from '../../src/adopt.ts'
-import { findStep } from '../../src/authentication/mfa/totp-codes.ts'
+import { adoptNetwork } from '../../src/adopt.ts'
 import { isInitialized } from '../../src/initialize.ts'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import { parsePemBlocks } from '../../src/pki/pem.ts'
-import { CLIENT, MANAGEMENT, TestClock } from '../world/controller.ts'
+import { MANAGEMENT, TestClock } from '../world/controller.ts'
 import { useController } from '../world/use-controller.ts'
 import {
   adoptFixture,
@@ -58,34 +57,6 @@ describe.each<NetworkName>(['1.6.5', '1.6.5-three-roots', '2.0.3'])('the network
     expect(counts).toEqual(expected)
   })
 
-  it('lets administrators and users sign in by their passwords, whose hashes are then replaced', async () => {
-    const signIn = (username: string, password: string) =>
-      world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body: { username, password } })
-    expect((await signIn('admin', 'admin')).status).toBe(200)
-    expect((await signIn('bobby', 'Secr3t!pass')).status).toBe(200)
-    expect((await signIn('bobby', 'wrong')).status).toBe(401)
-  })
-
-  it('lets unused tokens enroll', async () => {
-    const [, enrollment] = Object.entries(dump.enrollments ?? {}).find(([, { method }]) => method === 'updb') as [
-      string,
-      AnyRecord,
-    ]
-    const path = `${CLIENT}/enroll/updb?token=${enrollment.token}`
-    const { status } = await world.send({
-      method: 'POST',
-      path,
-      body: { username: enrollment.username, password: 'chosen-password' },
-    })
-    expect(status).toBe(200)
-    const signedIn = await world.send({
-      method: 'POST',
-      path: `${CLIENT}/authenticate?method=password`,
-      body: { username: enrollment.username, password: 'chosen-password' },
-    })
-    expect(signedIn.status).toBe(200)
-  })
-
   it('keeps the fingerprint by which each certificate signs in', async () => {
     const [leaf] = readClientCertificate(name, 'client.crt')
     const { body } = await world.send({
@@ -122,14 +93,6 @@ describe.each<NetworkName>(['1.6.5', '1.6.5-three-roots', '2.0.3'])('the network
 })
 
 describe('an adoption', () => {
-  it('compares the same rights again later, and notices one that was added', async () => {
-    const { config } = unpackNetwork('1.6.5', join(folder, 'again'))
-    const adopting = { ...options('again', config), directory: join(folder, 'data-again') }
-    const { report, complete } = await adoptNetwork(adopting)
-    complete()
-    expect((await verifyAdoption(adopting)).rights).toEqual(report.rights)
-  })
-
   it('changes nothing of the files that it reads, and makes no controller before it is completed', async () => {
     const { config, database } = unpackNetwork('1.6.5', join(folder, 'source'))
     const before = [statSync(database).mtimeMs, readFileSync(database).toString('base64')]
@@ -176,13 +139,5 @@ describe('an adoption', () => {
     const text = readFileSync(config, 'utf8').replaceAll(new RegExp(`^( *)${key}: .*$`, 'gm'), `$1${line}`)
     writeFileSync(config, text)
     await expect(adoptNetwork(options(code, config))).rejects.toMatchObject({ code })
-  })
-})
-
-describe('a second factor of the former controller', () => {
-  it('has a secret of 10 bytes, whose codes are accepted', () => {
-    const { ziti } = readNetworkJson<{ ziti: Record<string, Record<string, AnyRecord>> }>('1.6.5', 'dump')
-    const [{ secret }] = Object.values(ziti.mfas ?? {}) as [AnyRecord]
-    expect(() => findStep(secret, '000000', NETWORK_TIME, 2)).not.toThrow()
   })
 })

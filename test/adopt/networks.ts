@@ -65,3 +65,10 @@ export async function adoptFixture(
   adoption.complete()
   return { directory, report: adoption.report, network }
 }
+
+/** The id of a record in the former database, by its name. */
+export function findRecordId(network: NetworkName, kind: string, name: string): string {
+  const { ziti } = readNetworkJson<{ ziti: Record<string, Record<string, { name: string }>> }>(network, 'dump')
+  const [id = ''] = Object.entries(ziti[kind] ?? {}).find(([, record]) => record.name === name) ?? []
+  return id
+}

@@ -6,7 +6,7 @@ import { afterAll, expect, it } from 'vitest'
 import { type Adoption, adoptNetwork } from '../../src/adopt.ts'
 import { TestClock } from '../world/controller.ts'
 import { type EditableBucket, editDatabase } from './edited-database.ts'
-import { NETWORK_TIME, type NetworkName, readNetworkJson, unpackNetwork } from './networks.ts'
+import { findRecordId, NETWORK_TIME, type NetworkName, unpackNetwork } from './networks.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'report-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -33,15 +33,8 @@ function adoptChanged({ network = '1.6.5', records, configuration, now = NETWORK
 const describeNotes = ({ report }: Adoption) =>
   report.notes.map(({ kind, name, id, problem }) => `${kind} ${name || id}: ${problem}`)
 
-/** The id of a record in the former database, by its name. */
-function findId(network: NetworkName, kind: string, name: string): string {
-  const { ziti } = readNetworkJson<{ ziti: Record<string, Record<string, { name: string }>> }>(network, 'dump')
-  const [id = ''] = Object.entries(ziti[kind] ?? {}).find(([, record]) => record.name === name) ?? []
-  return id
-}
-
 it('names a permission that does not exist here, and adopts the identity with its others', async () => {
-  const id = findId('2.0.3', 'identities', 'reader')
+  const id = findRecordId('2.0.3', 'identities', 'reader')
   const adoption = await adoptChanged({
     network: '2.0.3',
     records: (records) => records.at('identities', id, 'permissions').add('moon.read'),
