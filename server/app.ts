@@ -23,6 +23,7 @@ import { type AnyOperation, type Call, isConfidential } from './api/operation.ts
 import { type Response, withWarnings } from './api/responses.ts'
 import { getConnection } from './connections/http-connection.ts'
 import { SocketCertificates } from './connections/socket-certificates.ts'
+import { asksForWebSocket, beginWebSocket } from './connections/upgrades.ts'
 import type { Load } from './monitoring/load.ts'
 import type { Metrics } from './monitoring/metrics.ts'
 import { createMetricsOperation } from './operations/monitoring/metrics-operation.ts'
@@ -233,6 +234,7 @@ function createHandler({ controller, timeouts, monitor }: Served, operation: Any
       peer: new SocketCertificates(request.raw.socket as TLSSocket),
       bearerTokens: readBearerTokens(request.raw),
       accessToken: request.state.accessToken,
+      asksForWebSocket: () => asksForWebSocket(request.raw),
       socket: request.raw.socket,
       monitor,
     }
@@ -258,6 +260,11 @@ function readRequestBody(operation: AnyOperation, request: FastifyRequest, toler
 /** @param mayBeStored whether a cache, such as that of a browser, may store the response */
 function send(request: FastifyRequest, reply: FastifyReply, response: Response, mayBeStored: boolean): FastifyReply {
   const { status, contentType, body, headers } = response
+  if (response.beginWebSocket) {
+    reply.code(status).hijack()
+    beginWebSocket(request.raw, response.beginWebSocket)
+    return reply
+  }
   if (mayBeStored) {
     const current = respondIfCurrent(request, reply, response)
     if (current) return current

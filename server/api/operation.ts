@@ -88,6 +88,8 @@ export interface Call<B = unknown> {
   readonly bearerTokens: readonly string[]
   /** The one of them that is the access token of the caller's session. */
   readonly accessToken: AccessToken | undefined
+  /** Whether the client asks for a WebSocket, which a response may begin. */
+  asksForWebSocket(): boolean
   /** The ports of the connection. To read them is a call to the system, which few operations need. */
   readonly socket: Pick<Socket, 'localPort' | 'remotePort'>
   /** The sources of what is measured of this process. */

@@ -1,5 +1,6 @@
 // The responses of operations: the envelope of the APIs, and the few responses without it.
 import type { Readable } from 'node:stream'
+import type { WebSocket } from 'ws'
 import { EMPTY_OR_NULL, type JsonForm, toForm } from '../../src/definitions/schema/json-forms.ts'
 import type { Window } from '../../src/storage/lists/lists.ts'
 import { toJsonText } from '../../src/storage/records/raw-json.ts'
@@ -11,6 +12,8 @@ export interface Response {
   readonly contentType: string
   readonly body: string | Buffer | BodyParts | Readable
   readonly headers?: Readonly<Record<string, string>>
+  /** In place of a body: the connection goes on as a WebSocket, which this is called with. */
+  readonly beginWebSocket?: (webSocket: WebSocket) => void
   /** Every caller is sent the same bytes, which stay in memory anyway. */
   readonly isShared?: boolean
 }
@@ -109,6 +112,11 @@ export function renderListMeta({ limit, offset, total }: Window, filterableField
   const shownLimit = limit === 'none' ? -1 : limit
   const pagination = `"pagination":{"limit":${shownLimit},"offset":${offset},"totalCount":${total}}`
   return `"meta":{${VERSIONS},"filterableFields":${filterableFields},${pagination}}`
+}
+
+/** The connection goes on as a WebSocket. */
+export function webSocketResponse(begin: NonNullable<Response['beginWebSocket']>): Response {
+  return { status: 101, contentType: '', body: '', beginWebSocket: begin }
 }
 
 /** Something without an envelope. */

@@ -31,6 +31,8 @@ export class HttpConnection {
   takenCertificates: readonly X509Certificate[] | undefined
   /** The verified access token of the request that came last, if it had one. */
   lastAccessToken: AccessToken | undefined
+  /** The first bytes behind a request that asked for another protocol: from then on, no requests of HTTP are read. */
+  bytesBehindUpgrade: Buffer | undefined
   unsent: UnsentBytes | undefined
   /** Bytes of requests under way and of response bodies, which stay in memory until the client has taken them. */
   heldBytes = 0

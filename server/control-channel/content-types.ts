@@ -79,6 +79,10 @@ export const ContentType = {
   DATA_STATE_CHANGE_SET: 20501,
   SUBSCRIBE_TO_DATA_MODEL: 20505,
   CURRENT_INDEX: 20506,
+
+  // Over a WebSocket, with tools of operators.
+  STREAM_EVENTS_REQUEST: 10040,
+  STREAM_EVENTS_EVENT: 10041,
 } as const
 
 /** The ids of message headers that the channel itself uses. */

@@ -24,6 +24,11 @@ export function refuseTunnel(_request: unknown, socket: Duplex): void {
   refuse(socket, errors.METHOD_NOT_ALLOWED({ message: 'CONNECT is not supported' }), ['allow: '])
 }
 
+/** Refuses a request with a body that asks for another protocol, or one that does not wait for the response before. */
+export function refuseUpgrade(socket: Duplex): void {
+  refuse(socket, errors.COULD_NOT_VALIDATE({ message: 'another protocol is asked for in a request without a body' }))
+}
+
 function refuse(socket: Duplex, refusal: ControllerError, headers: readonly string[] = []): void {
   const body = `${JSON.stringify(renderErrorEnvelope(refusal, newId()))}\n`
   const head = [

@@ -16,8 +16,9 @@ import { OpenConnections } from '../connections/open-connections.ts'
 import { serveInOrder } from '../connections/request-order.ts'
 import { SlowReaders } from '../connections/slow-readers.ts'
 import { SocketCertificates } from '../connections/socket-certificates.ts'
+import { serveUpgrades } from '../connections/upgrades.ts'
 import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
-import { handleClientError, refuseTunnel } from './client-errors.ts'
+import { handleClientError, refuseTunnel, refuseUpgrade } from './client-errors.ts'
 
 export interface Listening {
   /** The addresses that are really bound: a port of 0 is the one the system chose. */
@@ -137,6 +138,7 @@ function createTlsServer(
     },
     serveRequests(app, clients),
   )
+  serveUpgrades(server, serveRequests(app, clients), refuseUpgrade)
   handleInvalidInput(server)
   if (listener.apis.includes('control')) divideByProtocol(server, listener, controlListener, clients)
   // Before the server's own listener, which begins to read requests.

@@ -124,17 +124,3 @@ describe('an inspection', () => {
     expect((await send({ appRegex: '.*', requestedValues: ['links'] }, client.token)).status).toBe(401)
   })
 })
-
-describe('the stream of events and validations', () => {
-  const open = (session: string) =>
-    world.send({ method: 'GET', path: `${FABRIC}/ws-api`, headers: { 'zt-session': session } })
-
-  it('is refused with a reason to administrators, and to others as any request', async () => {
-    const client = await world.signIn({ name: 'tablet' })
-    const [refused, denied] = [await open(token), await open(client.token)]
-
-    expect([refused.status, refused.body.error.code]).toEqual([400, 'NOT_SUPPORTED'])
-    expect(refused.body.error.cause.message).toMatch(/no stream of events/)
-    expect(denied.status).toBe(401)
-  })
-})

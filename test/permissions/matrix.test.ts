@@ -107,7 +107,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'POST /database/fix-data-integrity': 'administrator',
   'POST /database/snapshot': 'administrator',
   'POST /inspections': 'administrator',
-  'GET /ws-api': 'administrator',
+  'GET /ws-api': 'reader',
   // This controller's own.
   'GET /controller/audit': 'reader',
   'GET /controller/audit/{}': 'reader',

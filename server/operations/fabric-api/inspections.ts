@@ -1,7 +1,7 @@
 // Inspections: what the controller tells of itself, in the form that tools of operators read.
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { flag, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
-import { errors, invalidError, toPrintable } from '../../../src/foundation/errors.ts'
+import { invalidError, toPrintable } from '../../../src/foundation/errors.ts'
 import { suggestNearest } from '../../../src/foundation/nearest.ts'
 import { type AnyOperation, type Call, defineOperation, readFieldsBody } from '../../api/operation.ts'
 import { rawResponse } from '../../api/responses.ts'
@@ -46,23 +46,6 @@ export const inspectionOperations: readonly AnyOperation[] = [
     }),
     returns: { kind: 'raw', contentType: 'application/json', schema: resultShape },
     run: async (call) => rawResponse('application/json', `${JSON.stringify(await inspect(call))}\n`),
-  }),
-  defineOperation({
-    ...FABRIC,
-    id: 'openEventStream',
-    topic: 'inspections',
-    method: 'GET',
-    path: '/ws-api',
-    summary: 'The stream of events and validations.',
-    access: { permission: 'controller.inspect', grantedTo: 'administrator' },
-    returns: { kind: 'empty' },
-    errorStatuses: [400],
-    incomplete: 'The stream is not served yet: every request is refused.',
-    run() {
-      const message =
-        'there is no stream of events and validations yet; lists, inspections and checks of the data are served'
-      throw errors.NOT_SUPPORTED({ message })
-    },
   }),
 ]
 

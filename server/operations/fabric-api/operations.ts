@@ -1,6 +1,7 @@
 // Every operation of the fabric API, which tools of operators use.
 import type { AnyOperation } from '../../api/operation.ts'
 import { circuitOperations } from './circuits.ts'
+import { eventChannelOperations } from './event-channel.ts'
 import { inspectionOperations } from './inspections.ts'
 import { fabricLinkOperations } from './links.ts'
 import { routerChangeOperations } from './router-changes.ts'
@@ -25,4 +26,5 @@ export const fabricOperations: readonly AnyOperation[] = [
   ...routerChangeOperations,
   ...snapshotOperations,
   ...inspectionOperations,
+  ...eventChannelOperations,
 ]

@@ -59,7 +59,7 @@ export const eventOperations: readonly AnyOperation[] = [
 ]
 
 /** The right of the caller, as it is at each moment. @throws COULD_NOT_VALIDATE in an offline command */
-function toRight({ context: { caller, clock }, controller, accessToken }: Call): WatcherRight {
+export function toRight({ context: { caller, clock }, controller, accessToken }: Call): WatcherRight {
   if (caller.kind !== 'identity')
     throw errors.COULD_NOT_VALIDATE({ message: 'only a running controller has events to watch' })
   const { auth, openIdConnect } = controller

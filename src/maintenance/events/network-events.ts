@@ -76,7 +76,10 @@ function describeCircuit(type: NetworkEventType, circuit: Circuit): NetworkEvent
     resource: 'circuits',
     id,
     related: [serviceId, clientId, terminatorId, ...(host === null ? [] : [host]), ...path.routerIds],
-    details: { serviceId, identityId: clientId, hostId: host, terminatorId, routerIds: path.routerIds },
+    details: {
+      ...{ serviceId, identityId: clientId, hostId: host, terminatorId, routerIds: path.routerIds },
+      linkIds: path.links.map((link) => link.id),
+    },
   }
 }
 
