@@ -36,7 +36,7 @@ function listTimers(controller: Controller): Timer[] {
     tokenKeys,
     webhooks,
   } = controller
-  const { apiSessions, failedSignIns, signers, signIns } = auth
+  const { apiSessions, failedSignIns, machineTokens, signers, signIns } = auth
   const context = contexts.create({ kind: 'system' })
   const retention = config['audit.retention']
   return [
@@ -70,6 +70,12 @@ function listTimers(controller: Controller): Timer[] {
       everyMs: config['session.activityFlush'],
       doneBy: 'each',
       run: () => apiSessions.flush(context),
+    },
+    {
+      name: 'writing when tokens were used',
+      everyMs: MINUTE_MS,
+      doneBy: 'each',
+      run: () => machineTokens.flush(context),
     },
     {
       name: 'recording counted refusals',

@@ -248,7 +248,7 @@ async function assemble(
     failedRequests: new FailedServiceRequests(),
   }
   const access = new Access(posture.reported, live)
-  const { apiSessions, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
+  const { apiSessions, machineTokens, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
   const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
   const peers = new PeerAnnouncements(connected)
@@ -290,7 +290,7 @@ async function assemble(
   const oidc = new OidcAnnouncement(config['oidc.announce'])
   const registeredUris = new RegisteredUris(() => membership.ownId)
   const rights = [
-    ...[access, apiSessions, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
+    ...[access, apiSessions, machineTokens, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
     ...[tokenKeys, ticketKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],
   ]
   const network = [connected, peers, publicKeys, model, sessionSync, endedSessions, ...fabric.projections]
@@ -463,12 +463,12 @@ interface ClosableParts {
 /** Ends background work, writes what only memory holds, and closes the store last. @throws the first error of a part */
 async function closeParts(parts: ClosableParts): Promise<void> {
   const { store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity, webhooks } = parts
-  const { apiSessions, failedSignIns, signers, signIns } = auth
+  const { apiSessions, failedSignIns, machineTokens, signers, signIns } = auth
   const resources = new OpenResources()
   resources.add(() => aggregatedLog.flush({ isFinal: true }))
   resources.add(() => store.close())
   for (const recorder of [signIns, failedSignIns]) resources.add(() => recorder.flush(contexts, { isFinal: true }))
-  resources.add(() => apiSessions.flush(contexts.create({ kind: 'system' })))
+  for (const uses of [apiSessions, machineTokens]) resources.add(() => uses.flush(contexts.create({ kind: 'system' })))
   resources.add(() => webhooks.flush(contexts.create({ kind: 'system' })))
   resources.add(() => webhooks.close())
   resources.add(() => sessionSync.close())

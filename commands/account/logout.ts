@@ -1,11 +1,13 @@
 // `controller logout`: ends the session, and removes it from the profile.
 import { UnreachableError } from '../../src/client/http-transport.ts'
+import { isMachineToken } from '../../src/definitions/resources/tokens.ts'
 import { Client, EITHER_PATH } from '../client/client.ts'
 import { chooseProfile, controllerFlag, profileFlag } from '../client/connection.ts'
 import { isSignedIn, Profiles } from '../client/profiles.ts'
 import { openSession } from '../client/renewed-session.ts'
-import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 
 export class Logout extends PrintingCommand {
@@ -20,6 +22,10 @@ export class Logout extends PrintingCommand {
     const { flags } = await this.parse(Logout)
     const { name, profile } = await chooseProfile(flags)
     const { url, token } = profile
+    if (isMachineToken(token ?? ''))
+      throw makeUsageError('CONTROLLER_TOKEN is the token of a machine, which has no session', {
+        hint: toCommandLine('token delete', ['NAME']),
+      })
     if (isSignedIn(profile)) {
       const client = new Client(await openSession(name, profile), { base: EITHER_PATH, token })
       try {

@@ -40,7 +40,8 @@ function makeExampleWords(operation: OperationDescription, api: ApiDescription):
   if (!body) return yes
   if (!body.contentTypes.includes('application/json')) return ['--data', '@FILE']
   const members = listBodyFlags(body.schema)
-  if (resource && path === resource.path) return makeExampleFlags(members, resource.example.create, api)
+  const created = method === 'POST' && Object.values(api.resources).find((each) => each.path === path)
+  if (created) return makeExampleFlags(members, created.example.create, api)
   if (method === 'PUT')
     return isReplaceableByGetOutput(members) ? ['--data', '@FILE'] : makeReplaceWords(operation, members, api)
   const required = members.filter(({ isRequired, defaultValue }) => isRequired && defaultValue === undefined)

@@ -1,5 +1,7 @@
 // The client of a controller's API: sends requests through a transport, and returns data or throws errors.
+
 import { collectReply, type Reply, type Request, type Transport } from '../../src/client/transport.ts'
+import { isMachineToken } from '../../src/definitions/resources/tokens.ts'
 import { type InvalidMember, parseOptionalJson, RequestError } from '../foundation/request-error.ts'
 import { type PageMeta, readListItems } from './list-items.ts'
 
@@ -13,6 +15,7 @@ export type BasePath = string | readonly string[]
 
 export interface ClientOptions {
   readonly base?: BasePath | undefined
+  /** Of an API session, or the secret of the token of a machine. */
   readonly token?: string | undefined
   /** Receives what the controller has to say about a request that it served, as text. */
   readonly onWarning?: ((text: string) => void) | undefined
@@ -27,24 +30,27 @@ export interface ApiResponse {
 /** A member of a request that the controller ignored. */
 type Warning = Pick<InvalidMember, 'field' | 'reason'>
 
+function toCredentialHeaders(token: string | undefined): Readonly<Record<string, string>> {
+  if (token === undefined) return {}
+  return isMachineToken(token) ? { authorization: `Bearer ${token}` } : { 'net-session': token }
+}
+
 export class Client {
   readonly #transport: Transport
   readonly #bases: readonly string[]
-  readonly #headers: Readonly<Record<string, string>>
-
+  readonly #token: string | undefined
   readonly #onWarning: ClientOptions['onWarning']
 
   constructor(transport: Transport, { base = MANAGEMENT_PATH, token, onWarning }: ClientOptions = {}) {
     this.#transport = transport
     this.#onWarning = onWarning
     this.#bases = [base].flat()
-    this.#headers = token === undefined ? {} : { 'net-session': token }
+    this.#token = token
   }
 
   /** A client of the same controller and session, with another prefix of paths. */
   withBase(base: BasePath): Client {
-    const token = this.#headers['net-session']
-    return new Client(this.#transport, { base, token, onWarning: this.#onWarning })
+    return new Client(this.#transport, { base, token: this.#token, onWarning: this.#onWarning })
   }
 
   get target(): string {
@@ -111,7 +117,7 @@ export class Client {
     return {
       method,
       path,
-      headers: { ...this.#headers, ...headers },
+      headers: { ...toCredentialHeaders(this.#token), ...headers },
       ...(body === undefined ? {} : { body }),
     }
   }

@@ -1,6 +1,7 @@
 // Turns errors of any kind into failures: what is wrong, why, and a command that helps.
 import { Errors } from '@oclif/core'
 import { UnreachableError } from '../../src/client/http-transport.ts'
+import { isMachineToken } from '../../src/definitions/resources/tokens.ts'
 import { chooseProfile } from '../client/connection.ts'
 import { CommandError, EXIT, toExitCode } from '../foundation/exit-codes.ts'
 import { describeFileError, isFileError } from '../foundation/file-errors.ts'
@@ -125,7 +126,9 @@ async function toLoginCommand(target: string, { argv }: FailedAttempt): Promise<
       .find((value) => value !== undefined)
   try {
     const profile = readFlag('profile') ?? (process.env.CONTROLLER_PROFILE || undefined)
-    const { name } = await chooseProfile({ controller: readFlag('controller'), profile })
+    const { name, profile: chosen } = await chooseProfile({ controller: readFlag('controller'), profile })
+    if (name === undefined && isMachineToken(chosen.token ?? ''))
+      return 'set CONTROLLER_TOKEN to another token: this one has expired, is revoked, or has a disabled identity'
     if (name === undefined) return 'set CONTROLLER_TOKEN to the token of a new session'
     return toCommandLine('login', ['--profile', name])
   } catch {

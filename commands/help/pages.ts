@@ -87,7 +87,7 @@ equivalent flag, and --yes confirms destructive changes.`
 const environment = `Environment variables: how a machine without profiles, such as one of CI, names its controller.
 
   CONTROLLER_URL             URL of the controller
-  CONTROLLER_TOKEN           token of an API session, as a sign-in at the API returns it
+  CONTROLLER_TOKEN           token that "token create" printed, or of an API session, as a sign-in at the API returns it
   CONTROLLER_IDENTITY_FILE   identity file: each command signs in with its certificate, and ends the session
   CONTROLLER_ROOT_FILE       file with the root certificate of the controller, as PEM
 

@@ -40,6 +40,8 @@ type OperationAccess =
        * the records may call it for these.
        */
       readonly records?: string
+      /** Of an operation for every session: callers by the token of a machine may call it, too. */
+      readonly acceptsTokens?: true
       /** Identities that read anything may call it, because it shows each caller only what that may read. */
       readonly isFiltered?: true
     }

@@ -56,6 +56,7 @@ import { roleAttributeOperations } from './management-api/role-attributes.ts'
 import { serviceConfigOperations } from './management-api/service-configs.ts'
 import { serviceOverrides } from './management-api/services.ts'
 import { summaryOperations } from './management-api/summary.ts'
+import { machineTokenOperations } from './management-api/tokens.ts'
 import { webhookOperations } from './management-api/webhooks.ts'
 import { healthOperations } from './monitoring/health-operations.ts'
 import { openIdOperations } from './openid-connect/operations.ts'
@@ -132,6 +133,7 @@ export const operations: readonly AnyOperation[] = [
   ...doctorOperations,
   ...enrollmentOperations,
   ...eventOperations,
+  ...machineTokenOperations,
   ...webhookOperations,
   ...fabricOperations,
   ...resources.flatMap((resource) => makeResourceOperations(resource, overrides[resource.plural])),

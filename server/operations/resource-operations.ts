@@ -253,7 +253,8 @@ async function findRelated(call: Call, resource: AnyResource, name: string, id: 
 /** A body of a resource is read in two steps: the variant of a stored record may have to be looked up in between. */
 type Unread = (storedType: string | undefined) => Record<string, unknown>
 
-function readResourceBody(resource: AnyResource, purpose: BodyPurpose): BodyReader<Unread> {
+/** Reads the body of an operation that makes or changes a record. */
+export function readResourceBody(resource: AnyResource, purpose: BodyPurpose): BodyReader<Unread> {
   return {
     schema: buildInputSchema(resource, purpose),
     isRequired: true,

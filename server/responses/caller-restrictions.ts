@@ -1,5 +1,5 @@
 // Restricts the records that callers who do not administer are shown: those that their permission is on, and no way in for an identity that
-// holds a right which they lack.
+// holds a right which they lack, nor for the identity of a token.
 import type { SqlBool } from 'kysely'
 import { findRightsOf, listAbove, readRights } from '../../src/authentication/permissions/privileged-identities.ts'
 import { isInExtent, type ScopedRecord } from '../../src/definitions/permissions/rights.ts'
@@ -23,7 +23,8 @@ export async function restrictToCaller(
   const { limit, rights } = caller
   const restrictions: Restriction[] = limit?.resources.includes(resource.plural) ? [{ scopes: limit.scopes }] : []
   if (resource.wayInOf === undefined) return restrictions
-  const ids = (await listAbove(db, rights)).flatMap(({ id }) => (id === caller.identityId ? [] : id))
+  const others = (await listAbove(db, rights)).flatMap(({ id }) => (id === caller.identityId ? [] : id))
+  const ids = caller.token ? [...others, caller.identityId] : others
   const column = `${resource.table}.${resource.wayInOf}`
   const condition = sqlText<SqlBool>`not coalesce(${isOneOf(db, column, ids)}, false)`
   return [...restrictions, { condition, tables: ['identities'], cost: 0 }]
@@ -35,7 +36,9 @@ export function findConcealment(caller: Caller, { waysIn }: AnyResource): Concea
   return {
     members: waysIn,
     isOf: ({ id, computedInput: { isAdmin, permissions } }) =>
-      id !== caller.identityId && !caller.rights.covers(readRights({ isAdmin, permissions })),
+      id === caller.identityId
+        ? caller.token !== undefined
+        : !caller.rights.covers(readRights({ isAdmin, permissions })),
   }
 }
 
@@ -59,12 +62,13 @@ function namesRecord({ path, returns }: AnyOperation): boolean {
 }
 
 async function requireVisible(context: Context, caller: IdentityCaller, resource: AnyResource, id: string) {
-  const { limit, rights, identityId } = caller
+  const { limit, rights, identityId, token } = caller
   const row = await findRow(context, resource, id)
   const ownerId = resource.wayInOf === undefined ? undefined : row?.[resource.wayInOf]
   const isOfOther = typeof ownerId === 'string' && ownerId !== identityId
   const owner = isOfOther ? await findRightsOf(context.db, ownerId) : undefined
-  const isVisible = row && (!limit || isInExtent(toScopedRecord(row), limit.scopes)) && (!owner || rights.covers(owner))
+  const isShown = owner ? rights.covers(owner) : !token || ownerId !== identityId
+  const isVisible = row && (!limit || isInExtent(toScopedRecord(row), limit.scopes)) && isShown
   if (!isVisible) throw notFoundError(toResourceNoun(resource), id)
 }
 

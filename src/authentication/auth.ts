@@ -12,6 +12,7 @@ import { AuthPolicies } from './auth-policies.ts'
 import { ExtensionRequests } from './credentials/extension-requests.ts'
 import { type PasswordCost, PasswordHasher } from './credentials/password-hasher.ts'
 import { Passwords } from './credentials/passwords.ts'
+import { MachineTokens } from './machine-tokens/machine-tokens.ts'
 import { MfaSecrets } from './mfa/mfa-secrets.ts'
 import { VerifiedMfa } from './mfa/verified-mfa.ts'
 import { ClientTrustStore } from './sign-in/client-trust.ts'
@@ -24,6 +25,7 @@ import { WriteLimits } from './write-limits.ts'
 
 export interface Auth {
   readonly apiSessions: ApiSessions
+  readonly machineTokens: MachineTokens
   readonly policies: AuthPolicies
   readonly extensionRequests: ExtensionRequests
   readonly verifiedMfa: VerifiedMfa
@@ -51,7 +53,7 @@ interface AuthParts {
 }
 
 /**
- * Its projections (`apiSessions`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
+ * Its projections (`apiSessions`, `machineTokens`, `policies`, `clientTrust`, `extensionRequests`, `verifiedMfa`, `signers.directory`) are empty
  * until the store starts them. @throws ConfigError
  */
 export function createAuth(parts: AuthParts): Auth {
@@ -73,6 +75,7 @@ export function createAuth(parts: AuthParts): Auth {
   const passwordHasher = new PasswordHasher(config['limits.passwordQueue'], passwordCost, clock)
   return {
     apiSessions,
+    machineTokens: new MachineTokens(clock),
     policies,
     extensionRequests: new ExtensionRequests(),
     verifiedMfa: new VerifiedMfa(),

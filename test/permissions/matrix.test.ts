@@ -35,6 +35,7 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   'transit-routers': 'router',
   authenticators: 'authenticator',
   'controller-settings': 'controller-setting',
+  tokens: 'token',
   webhooks: 'webhook',
   'api-sessions': 'ops',
   circuits: 'ops',
@@ -188,6 +189,10 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   'ops.read': withImplied(['ops.read']),
   'ops.update': withImplied(['ops.update']),
   'ops.delete': withImplied(['ops.delete']),
+  token: ['token.read', 'token.create', 'token.delete'],
+  'token.read': ['token.read'],
+  'token.create': ['token.create'],
+  'token.delete': ['token.delete'],
   'help-desk': [
     ...['identity.read', 'identity.support', 'enrollment.read', 'enrollment.update'],
     ...['policy.read', 'service.read'],
@@ -236,11 +241,13 @@ const routes: readonly Route[] = operations.flatMap((each) =>
 
 const DENIED = ['SESSION_MISSING', 'SESSION_UNKNOWN', 'SECOND_FACTOR_REQUIRED', 'PERMISSION_DENIED']
 
-/** The keys of the operations that are open to a session. */
-async function listOpen(token: string): Promise<string[]> {
+type Credential = { readonly token: string } | { readonly headers: Readonly<Record<string, string>> }
+
+/** The keys of the operations that are open to a session, or to the token of a machine. */
+async function listOpen(credential: Credential): Promise<string[]> {
   const open: string[] = []
   for (const { method, path, key } of routes) {
-    const { status, body } = await world.send({ method, path, token })
+    const { status, body } = await world.send({ method, path, ...credential })
     expect(status, key).toBeLessThan(500)
     if (!DENIED.includes(body?.error?.cause?.code)) open.push(key)
   }
@@ -275,7 +282,7 @@ describe('an identity with a permission', () => {
     async (word) => {
       const { token } = await world.signIn({ permissions: [word] })
 
-      expect(await listOpen(token)).toEqual(expectOpen((need) => meets(word, need)))
+      expect(await listOpen({ token })).toEqual(expectOpen((need) => meets(word, need)))
     },
     // Every operation runs once, some of which read much.
     120_000,
@@ -296,7 +303,7 @@ describe('an owner of records', () => {
       const listing = new RegExp(`^management GET /[a-z-]+/\\{\\}/${collection}$`)
       const own = new RegExp(`^management [A-Z]+ /${collection}(/\\{\\}(/[a-z-]+)?)?$`)
 
-      const open = await listOpen(token)
+      const open = await listOpen({ token })
 
       const met = new Set([...FOUR.map((action) => `${entity}.${action}`), 'identity.support'])
       const permitted = routes.filter(({ key, need = '' }) => {
@@ -313,6 +320,65 @@ describe('an identity without permissions', () => {
   it('may call nothing that is for administrators', async () => {
     const { token } = await world.signIn({ permissions: [] })
 
-    expect(await listOpen(token)).toEqual([])
+    expect(await listOpen({ token })).toEqual([])
+  })
+})
+
+describe('a caller by the token of a machine', () => {
+  const expiresAt = () => new Date(world.clock.now() + 3_600_000).toISOString()
+
+  /** A token of an identity. */
+  async function tokenOf(identityId: string, permissions: readonly string[]): Promise<Credential> {
+    const body = { name: `token of ${identityId}`, identityId, permissions, expiresAt: expiresAt() }
+    const path = '/edge/management/v1/controller/tokens'
+    const { body: created } = await world.send({ method: 'POST', path, body, token: await world.admin() })
+    return { headers: { authorization: `Bearer ${created.data.token}` } }
+  }
+
+  it('may call what its permission names, although its identity administers', async () => {
+    const { id } = await world.signIn({ isAdmin: true })
+
+    expect(await listOpen(await tokenOf(id, ['help-desk']))).toEqual(expectOpen((need) => meets('help-desk', need)))
+  }, 120_000)
+
+  it('may call what its identity still holds, although its permission names more', async () => {
+    const { id } = await world.signIn({ permissions: ['service', 'config'] })
+    const credential = await tokenOf(id, ['service', 'config'])
+    const [method, path, token] = ['PATCH', `/edge/management/v1/identities/${id}`, await world.admin()]
+    await world.send({ method, path, token, body: { permissions: ['service.read', 'ca'] } })
+
+    expect(await listOpen(credential)).toEqual(expectOpen((need) => meets('service.read', need)))
+  }, 120_000)
+
+  it('may call nothing that is for sessions, but reads of its own identity and of what all may read', async () => {
+    const { id } = await world.signIn({ isAdmin: true })
+    const credential = await tokenOf(id, [])
+    const ofSessions = operations.flatMap((each) => {
+      if ('public' in each.access || each.access.grantedTo === 'administrator') return []
+      return listRoutes(each).map(({ api, path }) => ({ key: `${api} ${each.method} ${each.path}`, each, path }))
+    })
+    const open: string[] = []
+    for (const { key, each, path } of ofSessions) {
+      const request = { method: each.method, path: path.replace(/:\w+/g, 'no-such-record') }
+      const { body } = await world.send({ ...request, ...credential })
+      if (!DENIED.includes(body?.error?.cause?.code)) open.push(key)
+    }
+
+    expect(open.sort()).toEqual(
+      [
+        ...['client', 'management'].flatMap((api) => [
+          `${api} GET /controllers`,
+          `${api} GET /current-identity`,
+          `${api} GET /sessions`,
+          `${api} GET /sessions/:id`,
+        ]),
+        'management GET /sessions/:id/route-path',
+        'client GET /current-identity/edge-routers',
+        'client GET /services',
+        'client GET /services/:id',
+        'client GET /services/:id/edge-routers',
+        'client GET /services/:id/terminators',
+      ].sort(),
+    )
   })
 })

@@ -12,7 +12,7 @@ export const controllerOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/controllers',
     summary: 'Lists the controllers of the network.',
-    access: { permission: 'controller.read', grantedTo: 'authenticated' },
+    access: { permission: 'controller.read', grantedTo: 'authenticated', acceptsTokens: true },
     query: listQuery,
     returns: { kind: 'list', resource: 'controllers' },
     run: (call) => respondWithList(call, controllers, []),

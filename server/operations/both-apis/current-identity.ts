@@ -25,7 +25,7 @@ export const currentIdentityOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/current-identity',
     summary: "Shows the caller's own identity.",
-    access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
+    access: { permission: 'current-identity.read', grantedTo: 'authenticated', acceptsTokens: true },
     returns: { kind: 'record', resource: 'identities' },
     run: (call) =>
       respondWithRecord(call, identities, requireIdentityId(call.context), {

@@ -18,7 +18,7 @@ import { requireApiSessionId } from './current-api-session.ts'
 import { requireVisibleRow, restrictToOwn } from './own-records.ts'
 
 const BOTH = { apis: ['client', 'management'], topic: 'sessions' } as const
-const READ = { permission: 'session.read', grantedTo: 'authenticated' } as const
+const READ = { permission: 'session.read', grantedTo: 'authenticated', acceptsTokens: true } as const
 
 interface SessionCreate {
   readonly serviceId: string

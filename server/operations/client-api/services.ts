@@ -29,7 +29,7 @@ import {
 } from '../both-apis/service-presentation.ts'
 import { makeResourceOperations } from '../resource-operations.ts'
 
-const REACH = { permission: 'service.reach', grantedTo: 'authenticated' } as const
+const REACH = { permission: 'service.reach', grantedTo: 'authenticated', acceptsTokens: true } as const
 
 /** The members of edge routers that clients receive. */
 const ROUTER_MEMBERS = [
@@ -228,7 +228,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     method: 'GET',
     path: '/current-identity/edge-routers',
     summary: 'Lists the enrolled edge routers that the caller may use.',
-    access: { permission: 'current-identity.read', grantedTo: 'authenticated' },
+    access: { permission: 'current-identity.read', grantedTo: 'authenticated', acceptsTokens: true },
     query: listQuery,
     returns: { kind: 'list', resource: 'edge-routers', only: ROUTER_MEMBERS },
     async run(call) {

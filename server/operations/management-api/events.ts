@@ -1,5 +1,5 @@
 // The stream of events: what changes and happens, as it happens (HTML, Server-sent events).
-import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
+import { refreshCaller } from '../../../src/authentication/api-sessions/callers.ts'
 import type { Rights } from '../../../src/definitions/permissions/rights.ts'
 import { type EventType, eventTypes } from '../../../src/definitions/resources/event-types.ts'
 import { errors } from '../../../src/foundation/errors.ts'
@@ -63,14 +63,14 @@ export function toRight({ context: { caller, clock }, controller, accessToken }:
   if (caller.kind !== 'identity')
     throw errors.COULD_NOT_VALIDATE({ message: 'only a running controller has events to watch' })
   const { auth, openIdConnect } = controller
-  const { apiSessionId, identityId: ownerId, externalTokens = [] } = caller
+  const { apiSessionId, identityId: ownerId } = caller
   return {
     ownerId,
     findRights() {
       const now = clock.now()
       if (accessToken && (accessToken.expiresAt <= now || openIdConnect.revokedTokens.has(accessToken.jti)))
         return undefined
-      return findWatcherRights(callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, now))
+      return findWatcherRights(refreshCaller(auth, caller, now))
     },
     noteActivity() {
       auth.apiSessions.useById(apiSessionId, clock.now())

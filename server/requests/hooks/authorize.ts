@@ -38,14 +38,16 @@ function requirePermission(
   caller: IdentityCaller,
   operation: AnyOperation,
 ): ControllerError | undefined {
+  const { access } = operation
+  if ('public' in access) return undefined
+  if (caller.token && access.grantedTo !== 'administrator' && !access.acceptsTokens)
+    return permissionDeniedError('this is for API sessions, not for tokens of machines')
   const isManaging = caller.isAdmin || state.route.api === 'management' || state.route.api === 'fabric'
   const admitted = admit(isManaging ? caller : { ...caller, rights: Rights.none }, operation)
   if (admitted) {
     state.caller = admitted
     return undefined
   }
-  const { access } = operation
-  if ('public' in access) return undefined
   const message = `this needs ${access.permission}`
   return access.isForbidden ? errors.FORBIDDEN({ code: 'PERMISSION_DENIED', message }) : permissionDeniedError(message)
 }

@@ -4,11 +4,16 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { FastifyRequest } from 'fastify'
 import { isSignedToken } from '../../../src/access/sessions/session-tokens.ts'
-import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
+import {
+  callerFromApiSession,
+  callerFromToken,
+  refreshCaller,
+} from '../../../src/authentication/api-sessions/callers.ts'
 import type { LiveApiSession } from '../../../src/authentication/api-sessions/live-api-sessions.ts'
 import type { AccessToken } from '../../../src/authentication/openid-connect/access-tokens.ts'
 import { provesSession } from '../../../src/authentication/openid-connect/proof-of-possession.ts'
 import type { Controller } from '../../../src/controller.ts'
+import { isMachineToken } from '../../../src/definitions/resources/tokens.ts'
 import type { Instant } from '../../../src/foundation/clock.ts'
 import type { Dialect } from '../../../src/settings/config.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
@@ -44,6 +49,8 @@ export function identify(controller: Controller, trusted: Caller | undefined): I
       return identifySession(controller, request, session, now, done)
     }
     const bearerTokens = readBearerTokens(raw)
+    const secret = bearerTokens.find(isMachineToken)
+    if (secret !== undefined) return identifyMachine(controller, request, secret, done)
     const accessToken = findVerified(controller, raw, bearerTokens)
     if (accessToken) return identifyBearer(controller, request, accessToken, done)
     const { accessTokens } = controller.openIdConnect
@@ -117,30 +124,55 @@ function identifySession(
   now: Instant,
   done: (failure?: Error) => void,
 ): void {
+  const caller = callerFromApiSession(controller.auth, session, NO_TOKENS, now)
+  identifyHolder(controller, request, caller, session?.identity, done)
+}
+
+/** Sets the caller of the token of a machine. */
+function identifyMachine(
+  controller: Controller,
+  request: FastifyRequest,
+  secret: string,
+  done: (failure?: Error) => void,
+): void {
+  const { auth, clock } = controller
+  const machineToken = auth.machineTokens.use(secret)
+  if (!machineToken) request.state.tokenFault = 'invalid'
+  const caller = callerFromToken(auth, machineToken, NO_TOKENS, clock.now())
+  identifyHolder(controller, request, caller, machineToken?.identity, done)
+}
+
+/** Sets a caller, with the external tokens of the request if its auth policy requires one. */
+function identifyHolder(
+  controller: Controller,
+  request: FastifyRequest,
+  caller: Caller,
+  identity: { readonly authPolicyId: string } | undefined,
+  done: (failure?: Error) => void,
+): void {
   const { auth, clock } = controller
   const { state } = request
-  state.caller = callerFromApiSession(auth, session, NO_TOKENS, now)
-  const externalTokens = session && requiresToken(controller, session) ? readExternalTokens(request) : NO_TOKENS
-  if (!session || externalTokens.length === 0) {
+  state.caller = caller
+  const externalTokens = identity && requiresToken(controller, identity) ? readExternalTokens(request) : NO_TOKENS
+  if (caller.kind !== 'identity' || externalTokens.length === 0) {
     done()
     return
   }
   verifyTokens(controller, request, externalTokens)
     .then((verified) => {
       // The session may have ended meanwhile.
-      const current = auth.apiSessions.get(session.id)
-      state.caller = callerFromApiSession(auth, current, verified, clock.now())
+      state.caller = refreshCaller(auth, { ...caller, externalTokens: verified }, clock.now())
     })
     .then(() => done(), done)
 }
 
 function readExternalTokens({ raw, state }: FastifyRequest): readonly string[] {
-  return readBearerTokens(raw).filter((token) => token !== state.accessToken?.token)
+  return readBearerTokens(raw).filter((token) => token !== state.accessToken?.token && !isMachineToken(token))
 }
 
-/** Whether the auth policy of the session requires a token of an external signer with every request. */
-function requiresToken({ auth }: Controller, { identity }: LiveApiSession): boolean {
-  return auth.policies.get(identity.authPolicyId).secondary.requireExtJwtSigner !== null
+/** Whether an auth policy requires a token of an external signer with every request. */
+function requiresToken({ auth }: Controller, { authPolicyId }: { readonly authPolicyId: string }): boolean {
+  return auth.policies.get(authPolicyId).secondary.requireExtJwtSigner !== null
 }
 
 async function verifyTokens(

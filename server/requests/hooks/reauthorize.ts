@@ -1,8 +1,9 @@
 // Authorizes a request again after its body has arrived, because the caller may have lost its rights meanwhile.
 import type { FastifyRequest } from 'fastify'
-import { callerFromApiSession } from '../../../src/authentication/api-sessions/callers.ts'
+import { refreshCaller } from '../../../src/authentication/api-sessions/callers.ts'
 import type { Controller } from '../../../src/controller.ts'
 import type { ControllerError } from '../../../src/foundation/errors.ts'
+import { ANONYMOUS } from '../../../src/storage/transactions/context.ts'
 import { authorize } from './authorize.ts'
 
 /** Returns why a request is refused now, or undefined. Also updates the caller of the request. */
@@ -12,10 +13,8 @@ export function reauthorize({ auth, clock, openIdConnect }: Controller): Reautho
   return (request) => {
     const { accessToken, caller } = request.state
     if (caller.kind !== 'identity') return undefined
-    const { apiSessionId, externalTokens = [] } = caller
     const isRevoked = accessToken !== undefined && openIdConnect.revokedTokens.has(accessToken.jti)
-    const session = isRevoked ? undefined : auth.apiSessions.get(apiSessionId)
-    request.state.caller = callerFromApiSession(auth, session, externalTokens, clock.now())
+    request.state.caller = isRevoked ? ANONYMOUS : refreshCaller(auth, caller, clock.now())
     return authorize(request)
   }
 }

@@ -1,11 +1,13 @@
-// The caller behind an API session.
+// The caller behind an API session, or behind the token of a machine.
 import { findRights } from '../../definitions/permissions/rights.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
-import { ANONYMOUS, type Caller } from '../../storage/transactions/context.ts'
+import { ANONYMOUS, type Caller, type IdentityCaller } from '../../storage/transactions/context.ts'
 import type { AuthPolicies } from '../auth-policies.ts'
+import type { MachineToken, MachineTokens } from '../machine-tokens/machine-tokens.ts'
 import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
+import type { ApiSessions } from './api-sessions.ts'
 import type { LiveApiSession } from './live-api-sessions.ts'
 
 /** The projections that determine the caller of a session. */
@@ -38,4 +40,39 @@ export function callerFromApiSession(
     isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
   }
   return externalTokens.length > 0 ? { ...caller, externalTokens } : caller
+}
+
+/** Returns the caller of a token: with the rights that the token and its identity both hold now. */
+export function callerFromToken(
+  { policies, signers }: AuthState,
+  machineToken: MachineToken | undefined,
+  externalTokens: readonly VerifiedToken[],
+  now: Instant,
+): Caller {
+  if (!machineToken) return ANONYMOUS
+  const { id, name, expiresAt, identity, isTotpComplete } = machineToken
+  const rights = findRights(identity).intersect(findRights(machineToken))
+  const provenSigners = findProvenSigners(externalTokens, identity, signers.directory, now)
+  const caller: Caller = {
+    kind: 'identity',
+    identityId: identity.id,
+    identityName: identity.name,
+    isAdmin: rights.isAdministrator,
+    rights,
+    apiSessionId: id,
+    token: { id, name, expiresAt },
+    isPartial: isPartial({ owesTotp: false, isTotpComplete }, policies.get(identity.authPolicyId), provenSigners),
+  }
+  return externalTokens.length > 0 ? { ...caller, externalTokens } : caller
+}
+
+/** Returns a caller as it is now: its session or token may have ended since, and its rights may be others. */
+export function refreshCaller(
+  auth: AuthState & { readonly apiSessions: ApiSessions; readonly machineTokens: MachineTokens },
+  { token, apiSessionId, externalTokens = [] }: IdentityCaller,
+  now: Instant,
+): Caller {
+  return token
+    ? callerFromToken(auth, auth.machineTokens.get(token.id), externalTokens, now)
+    : callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, now)
 }

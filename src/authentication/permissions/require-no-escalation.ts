@@ -19,11 +19,20 @@ import { findRightsOf, listAbove, type PrivilegedIdentity } from './privileged-i
  */
 export async function requireNoEscalation(tx: WriteContext): Promise<void> {
   const { caller } = tx
-  if (caller.kind !== 'identity' || caller.isActorOnly || caller.isAdmin) return
+  if (caller.kind !== 'identity' || caller.isActorOnly) return
+  if (caller.token) for (const change of tx.uncommitted.own) requireNoWayIn(caller, change)
+  if (caller.isAdmin) return
   for (const change of tx.uncommitted.own) {
     requireWithinLimit(caller, change)
     await requireCovered(tx, caller, change)
   }
+}
+
+/** A token is not exchanged for a lasting way in to its own identity, also not by an administrator's. */
+function requireNoWayIn({ identityId }: IdentityCaller, { resource, before, after }: Change): void {
+  if (resource !== 'authenticators' && resource !== 'enrollments' && resource !== 'mfa-enrollments') return
+  if ((after ?? before)?.identityId === identityId)
+    throw permissionDeniedError('a token does not change how its own identity signs in')
 }
 
 function requireWithinLimit({ limit }: IdentityCaller, { resource, before, after }: Change): void {
@@ -54,6 +63,10 @@ async function requireCovered(tx: WriteContext, caller: IdentityCaller, change: 
       // The identity of a router has the id of the router.
       return requireCoveredOwner(tx, caller, enrollment?.identityId ?? enrollment?.edgeRouterId)
     }
+    case 'tokens':
+      if (change.operation === 'create' && change.after)
+        requireCoveredRights(caller.rights.covers(findRights(change.after)))
+      return requireCoveredOwner(tx, caller, (change.after ?? change.before)?.identityId)
     case 'auth-policies':
       return requireNoneAbove(tx, caller, async ({ authPolicyId }) => authPolicyId === change.id)
     case 'cas':
@@ -63,8 +76,9 @@ async function requireCovered(tx: WriteContext, caller: IdentityCaller, change: 
   }
 }
 
-function requireCoveredIdentity({ identityId, rights }: IdentityCaller, { id, before, after }: ChangeOf<'identities'>) {
-  if (before && id !== identityId) requireCoveredRights(rights.covers(findRights(before)))
+function requireCoveredIdentity(caller: IdentityCaller, { id, before, after }: ChangeOf<'identities'>) {
+  const { rights } = caller
+  if (before && !isOwn(caller, id)) requireCoveredRights(rights.covers(findRights(before)))
   if (after && !hasSameRights(before, after)) requireCoveredRights(rights.covers(findRights(after)))
 }
 
@@ -92,13 +106,18 @@ function omitHosting({
   return others
 }
 
+/** Whether an identity is that of the caller, which holds all of its rights: a token may hold fewer. */
+function isOwn({ identityId, token }: IdentityCaller, id: string): boolean {
+  return id === identityId && !token
+}
+
 /** An identity may change its own, as far as the operation lets it. */
 async function requireCoveredOwner(
   tx: WriteContext,
   caller: IdentityCaller,
   id: string | null | undefined,
 ): Promise<void> {
-  if (typeof id !== 'string' || id === caller.identityId) return
+  if (typeof id !== 'string' || isOwn(caller, id)) return
   // Of an identity that is deleted along, its own change is judged.
   const rights = await findRightsOf(tx.db, id)
   requireCoveredRights(!rights || caller.rights.covers(rights))

@@ -40,6 +40,7 @@ const families: Readonly<Record<string, WordFamily>> = {
   'service-edge-router-policy': { of: ['service-edge-router-policy'] },
   'service-policy': { of: ['service-policy'] },
   terminator: { of: ['terminator'] },
+  token: { of: ['token'], actions: ['read', 'create', 'delete'] },
 }
 
 /** Words whose records cannot be owned, because records of several kinds are behind one word. */

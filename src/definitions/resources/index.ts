@@ -29,6 +29,7 @@ import { sessions } from './sessions.ts'
 import { terminators } from './terminators.ts'
 import { ticketKeys } from './ticket-keys.ts'
 import { tokenKeys } from './token-keys.ts'
+import { tokens } from './tokens.ts'
 import { webhooks } from './webhooks.ts'
 
 export const resources = [
@@ -47,6 +48,7 @@ export const resources = [
   serviceConfigs,
   authenticators,
   enrollments,
+  tokens,
   apiSessions,
   mfaEnrollments,
   sessionCertificates,

@@ -8,6 +8,7 @@ import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import type { EventSource } from '../../definitions/resources/event-types.ts'
 import { identities } from '../../definitions/resources/identities.ts'
+import { tokens } from '../../definitions/resources/tokens.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
@@ -45,7 +46,7 @@ const MAX_AT_ONCE = 10
 const LINGER_MS = 5 * 60_000
 
 /** Changes of these may end a session or a right. */
-const RIGHTS: ReadonlySet<string> = new Set([apiSessions, identities, authPolicies].map(({ plural }) => plural))
+const RIGHTS: ReadonlySet<string> = new Set([apiSessions, identities, authPolicies, tokens].map(({ plural }) => plural))
 
 interface EventFeedParts {
   readonly db: Kysely<Database>

@@ -15,7 +15,7 @@ import type { ChangeStep, PlanStep } from './plan-step.ts'
  * mistake if the caller would not be an administrator, or would owe a second factor.
  */
 export function requireOwnRights(
-  auth: Pick<Auth, 'apiSessions' | 'policies' | 'signers'>,
+  auth: Pick<Auth, 'apiSessions' | 'machineTokens' | 'policies' | 'signers'>,
   { context: { caller, clock }, steps, mistakes }: Pick<Planning, 'context' | 'steps' | 'mistakes'>,
 ): void {
   if (caller.kind !== 'identity') return
@@ -30,7 +30,9 @@ export function requireOwnRights(
     requireSameRights(auth, { caller, clock, uncommitted: new UncommittedChanges(changes) })
   } catch (error) {
     const identity = findChange(steps, identities.plural, caller.identityId)
-    const policyId = identity?.after.authPolicyId ?? auth.apiSessions.get(caller.apiSessionId)?.identity.authPolicyId
+    const { apiSessions, machineTokens } = auth
+    const holder = caller.token ? machineTokens.get(caller.token.id) : apiSessions.get(caller.apiSessionId)
+    const policyId = identity?.after.authPolicyId ?? holder?.identity.authPolicyId
     mistakes.add(describeLoss(identity, findChange(steps, authPolicies.plural, String(policyId))) ?? error)
   }
 }

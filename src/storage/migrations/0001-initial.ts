@@ -254,6 +254,20 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     },
   )
   await records(
+    'tokens',
+    [
+      ['name', 'text'],
+      ['identityId', 'text'],
+      ['isAdmin', 'integer'],
+      ['permissions', 'text'],
+      ['expiresAt', 'integer'],
+      ['lastUsedAt', 'integer', 'null'],
+      ['secretHash', 'text'],
+      ['isTotpComplete', 'integer'],
+    ],
+    { unique: [['name'], ['secretHash']], references: { identityId: 'identities' } },
+  )
+  await records(
     'api_sessions',
     [
       ['identityId', 'text'],

@@ -2,7 +2,7 @@
 import type { Kysely } from 'kysely'
 import type { Rights } from '../../definitions/permissions/rights.ts'
 import type { RecordScope } from '../../definitions/permissions/words.ts'
-import type { Clock } from '../../foundation/clock.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Database } from '../database.ts'
 import type { VerifiedToken } from '../external-tokens.ts'
 import type { Reader } from '../store.ts'
@@ -21,7 +21,10 @@ export type Caller =
       readonly rights: Rights
       /** The records that its request is limited to, if its right is not on all records. */
       readonly limit?: RecordLimit
+      /** The id of the session. A caller by a token has the id of the token here, which no session has. */
       readonly apiSessionId: string
+      /** The token of a machine that the request is made with in place of a session. */
+      readonly token?: CallerToken
       /** A second factor is outstanding: the caller has only the permissions of a partial session. */
       readonly isPartial: boolean
       /** The tokens of external signers that its request carries, if a second factor needs them. */
@@ -33,6 +36,13 @@ export type Caller =
   | { readonly kind: 'local-operator'; readonly osUser: string }
   /** The controller itself: initialization and background work. */
   | { readonly kind: 'system' }
+
+/** The token of a machine, as its requests know it. */
+export interface CallerToken {
+  readonly id: string
+  readonly name: string
+  readonly expiresAt: Instant
+}
 
 export type IdentityCaller = Extract<Caller, { readonly kind: 'identity' }>
 

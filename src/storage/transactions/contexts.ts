@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts'
 import type { AuditOrigin, Store } from '../store.ts'
 import { type AuditEvent, toChange } from './changes.ts'
-import { type Caller, type Context, type Origin, toActor, type WriteContext } from './context.ts'
+import { type Caller, type Context, type IdentityCaller, type Origin, toActor, type WriteContext } from './context.ts'
 
 const BACKGROUND: Origin = { requestId: 'background', address: undefined }
 
@@ -127,10 +127,14 @@ function toAuditOrigin(caller: Caller, { requestId, address }: Origin): AuditOri
   return { actor: toAuditActor(caller), requestId, address: address ?? null, isPrivileged }
 }
 
+function toActorName({ identityName, token }: IdentityCaller): string {
+  return token ? `${identityName} (token ${token.name})` : identityName
+}
+
 function toAuditActor(caller: Caller): AuditOrigin['actor'] {
   switch (caller.kind) {
     case 'identity':
-      return { kind: 'identity', id: caller.identityId, name: caller.identityName }
+      return { kind: 'identity', id: caller.identityId, name: toActorName(caller) }
     case 'local-operator':
       return { kind: 'local', id: null, name: caller.osUser }
     default:
