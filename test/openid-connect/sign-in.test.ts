@@ -180,7 +180,10 @@ describe('a client', () => {
       z_sdk: { type: 'ziti-sdk-c' },
       z_env: { os: 'Linux' },
     })
-    expect(await people.manage('GET', `/identities/${person.id}`)).toMatchObject({ sdkInfo: { type: 'ziti-sdk-c' } })
+    expect(await people.manage('GET', `/identities/${person.id}`)).toMatchObject({
+      sdkInfo: { type: 'ziti-sdk-c' },
+      envInfo: { os: 'Linux' },
+    })
   })
 
   it('is told the state that it sent, after the code', async () => {
@@ -202,16 +205,18 @@ describe('a client', () => {
 })
 
 describe('a login', () => {
-  it('is refused with a wrong password, for an unknown request, and without a password', async () => {
+  it('is refused with a wrong password, of a stranger, for an unknown request, and without a password', async () => {
     const person = await people.person()
     const client = new OpenIdClient(world)
     const id = await client.begin()
 
     const wrong = await client.login(id, { ...person, password: 'wrong horse' })
+    const stranger = await client.login(id, { ...person, username: 'a stranger' })
     const unknown = await client.login('6fd72218-2e8f-46ac-92d4-236df815fede', person)
     const missing = await client.postForm('/oidc/login/password', { id, username: person.username })
 
-    expect([wrong.status, wrong.body.code]).toEqual([401, 'INVALID_AUTH'])
+    for (const { body, headers, status } of [wrong, stranger])
+      expect([status, headers['content-type'], body.code]).toEqual([401, 'application/json', 'INVALID_AUTH'])
     expect([unknown.status, unknown.body.code]).toEqual([401, 'UNAUTHORIZED'])
     expect([missing.status, missing.body.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
   })
