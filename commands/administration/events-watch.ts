@@ -140,7 +140,9 @@ function describeAudit({ resource, entityName, entityId, ...audit }: AuditData):
 
 function describeDetails(details: object): string[] {
   return Object.entries(details).flatMap(([name, value]) =>
-    value === null || name === 'type' ? [] : [`${name}=${Array.isArray(value) ? value.join(',') : value}`],
+    value === null || value === '' || name === 'type'
+      ? []
+      : [`${name}=${Array.isArray(value) ? value.join(',') : value}`],
   )
 }
 

@@ -60,7 +60,6 @@ export const policyGraph = defineConnectedCommand({
     type: Flags.option({ options: ['dial', 'bind'] as const, description: 'Only dialing, or only hosting.' })(),
     max: Flags.integer({
       description: `How many identities and services it draws at most. Default: ${DEFAULT_MAX}.`,
-      default: DEFAULT_MAX,
       min: 1,
       max: 500,
     }),
@@ -71,7 +70,7 @@ export const policyGraph = defineConnectedCommand({
     const { identity, service, role, type } = flags as Readonly<Record<string, string | undefined>>
     if ([identity, service, role].filter((choice) => choice !== undefined).length > 1)
       throw makeUsageError('choose one of --identity, --service and --role')
-    const max = flags.max as number
+    const max = (flags.max as number | undefined) ?? DEFAULT_MAX
     const query = type === undefined ? '' : `&type=${type === 'dial' ? 'Dial' : 'Bind'}`
     const selection = { query, max }
     const graph =

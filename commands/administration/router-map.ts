@@ -38,7 +38,6 @@ export const routerMap = defineConnectedCommand({
   flags: {
     max: Flags.integer({
       description: `How many routers it draws at most; those with circuits or links come first. Default: ${DEFAULT_MAX}.`,
-      default: DEFAULT_MAX,
       min: 1,
       max: 500,
     }),
@@ -46,7 +45,7 @@ export const routerMap = defineConnectedCommand({
   draws: 'picture',
   example: '-o svg > routers.svg',
   async run({ client, flags, print }) {
-    await print({ kind: 'picture', graph: await drawRouters(client, flags.max as number) })
+    await print({ kind: 'picture', graph: await drawRouters(client, (flags.max as number | undefined) ?? DEFAULT_MAX) })
   },
 })
 

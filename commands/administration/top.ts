@@ -1,6 +1,7 @@
 // `controller top`: one screen of what a controller and its network do, drawn again every few seconds.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Flags } from '@oclif/core'
+import type { EventType } from '../../src/definitions/resources/event-types.ts'
 import type { Client } from '../client/client.ts'
 import { readServerEvents } from '../client/event-stream.ts'
 import { isPassing } from '../client/passing-errors.ts'
@@ -23,6 +24,10 @@ import {
 const MAX_RETRY_MS = 5_000
 const PLAIN_COLUMNS = 200
 const MAX_PLAIN_LINES = 1_000
+const MIN_TABLE_LINES = 4
+
+/** The types of events that are counted. */
+const COUNTED: readonly EventType[] = ['circuit-begun', 'circuit-failed', 'circuit-ended', 'sign-in', 'sign-in-refused']
 
 export const top = defineConnectedCommand({
   summary: 'Shows what a controller and its network do, on one screen that is drawn again every few seconds.',
@@ -95,12 +100,11 @@ async function runOnScreen(
   const draw = () => {
     const { columns, rows } = screen.size
     const surroundings: Surroundings = { target: client.target, problem, hasColors: hasColors(process.stdout), columns }
-    const lines = [
-      ...renderFigures(observations, surroundings),
-      '',
-      describeChoices(choices, isTyping).slice(0, columns),
-    ]
-    screen.draw([...lines, ...renderTopTable(observations, choices, columns, rows - lines.length)])
+    const controls = ['', ...describeChoices(choices, isTyping, columns)]
+    // In a small terminal the first figures only, so that the keys and some rows are visible.
+    const figureCount = Math.max(rows - controls.length - MIN_TABLE_LINES, 1)
+    const lines = [...renderFigures(observations, surroundings).slice(0, figureCount), ...controls]
+    screen.draw([...lines, ...renderTopTable(observations, choices, columns, rows - lines.length, true)])
   }
   const screen = new FullScreen(
     (key) => {
@@ -135,10 +139,13 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
-function describeChoices({ view, filter }: TopChoices, isTyping: boolean): string {
-  if (isTyping) return `filter: ${filter}_`
+/** The tables and keys, on one line if they fit. */
+function describeChoices({ view, filter }: TopChoices, isTyping: boolean, columns: number): string[] {
+  if (isTyping) return [`filter: ${filter}_`.slice(0, columns)]
   const names = views.map((name, at) => (name === view ? `[${at + 1} ${name}]` : ` ${at + 1} ${name} `)).join('')
-  return `${names}  s sort r reverse / filter${filter === '' ? '' : ` "${filter}"`} q quit`
+  const keys = `q quit  s sort  r reverse  / filter${filter === '' ? '' : ` "${filter}"`}`
+  const line = `${names}  ${keys}`
+  return (line.length <= columns ? [line] : [names, keys]).map((text) => text.slice(0, columns))
 }
 
 /** Counts events from now on, over lost connections. The figures are shown also if events cannot be watched. */
@@ -146,8 +153,9 @@ async function countEvents(client: Client, observations: Observations, signal: A
   let cursor = ''
   while (!signal.aborted) {
     try {
-      const since = cursor === '' ? '' : `?since=${cursor}`
-      for await (const event of readServerEvents(await client.stream('GET', `/controller/events${since}`))) {
+      const since = cursor === '' ? '' : `&since=${cursor}`
+      const path = `/controller/events?${COUNTED.map((type) => `type=${type}`).join('&')}${since}`
+      for await (const event of readServerEvents(await client.stream('GET', path))) {
         cursor = event.cursor
         observations.countEvent(event)
       }

@@ -21,11 +21,17 @@ const KINDS: Readonly<Record<string, NodeKind>> = {
   'transit-routers': 'router',
 }
 
-/** The members of policies that hold roles: those on the left of the picture, and those on the right. */
-const ROLE_MEMBERS: Readonly<Record<string, 'from' | 'to'>> = {
-  identityRoles: 'from',
-  serviceRoles: 'to',
-  edgeRouterRoles: 'to',
+interface RoleMember {
+  /** On the left of the picture, or on the right. */
+  readonly side: 'from' | 'to'
+  readonly kind: NodeKind
+}
+
+/** The members of policies that hold roles. */
+const ROLE_MEMBERS: Readonly<Record<string, RoleMember>> = {
+  identityRoles: { side: 'from', kind: 'role' },
+  serviceRoles: { side: 'to', kind: 'service' },
+  edgeRouterRoles: { side: 'to', kind: 'router' },
 }
 
 type RecordItem = Extract<PlanItem, { readonly kind: keyof typeof CHANGES }>
@@ -74,26 +80,25 @@ function drawRecord(graph: GraphBuilder, { kind, resource, name, members = [] }:
   const label = [`${MARKS[change]} ${name}`, noun, ...(changedNames.length > 0 ? [changedNames.join(', ')] : [])]
   graph.addNode({ id, kind: KINDS[resource] ?? 'record', label, change })
   for (const { name: member, before, after } of members) {
-    const side = ROLE_MEMBERS[member]
-    if (!side) continue
+    const roleMember = ROLE_MEMBERS[member]
+    if (!roleMember) continue
     const [former, next] = [toRoles(before), toRoles(after)]
     for (const role of new Set([...former, ...next])) {
       const edgeChange = !next.includes(role) ? 'removed' : former.includes(role) ? undefined : 'added'
-      drawRole(graph, id, { member, side, role, change: edgeChange })
+      drawRole(graph, id, { ...roleMember, member, role, change: edgeChange })
     }
   }
 }
 
-interface RoleOfPolicy {
+interface RoleOfPolicy extends RoleMember {
   readonly member: string
-  readonly side: 'from' | 'to'
   readonly role: string
   readonly change: PlannedChange | undefined
 }
 
-function drawRole(graph: GraphBuilder, policyId: string, { member, side, role, change }: RoleOfPolicy): void {
+function drawRole(graph: GraphBuilder, policyId: string, { member, side, kind, role, change }: RoleOfPolicy): void {
   const id = `${member} ${role}`
-  graph.addNode({ id, kind: 'role', label: [role] })
+  graph.addNode({ id, kind, label: [role] })
   const ends = side === 'from' ? { from: id, to: policyId } : { from: policyId, to: id }
   graph.addEdge({ ...ends, label: change ? [MARKS[change]] : [], ...(change ? { change } : {}) })
 }

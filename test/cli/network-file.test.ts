@@ -92,6 +92,15 @@ describe('plan', () => {
     expect((await cli('plan', '-f', fileOf('version: 1\n'), '-o', 'mermaid')).stdout).toContain('Nothing would change')
   })
 
+  it('draws the roles of a policy as what they select', async () => {
+    const roles = "identityRoles: ['#staff'], serviceRoles: ['#web']"
+    const file = `version: 1\nservice-policies:\n  - { name: new, type: Dial, semantic: AnyOf, ${roles} }\n`
+    const { stdout } = await cli('plan', '-f', fileOf(file), '-o', 'dot')
+
+    expect(stdout).toMatch(/label="#staff" shape=ellipse class="role"/)
+    expect(stdout).toMatch(/label="#web" shape=box class="service"/)
+  })
+
   it('begins with a summary by resource, and with what the file does not name, which --show-unlisted names', async () => {
     const { stdout } = await cli('plan', '-f', fileOf(CHANGES), '--show-unlisted')
 

@@ -154,6 +154,9 @@ describe('a picture', () => {
     expect(svg).toContain('&lt;b&gt;one&lt;/b&gt;')
     expect(svg).toContain('prefers-color-scheme:dark')
     expect(svg).toContain('stroke-dasharray')
+    // A page may be of the other kind.
+    expect(svg).toMatch(/<polygon fill="white"/)
+    expect(svg).toMatch(/prefers-color-scheme:dark\)\{\s*\.graph>polygon\{fill:#1/)
     expect(svg).not.toContain('<b>')
     expect(svg).not.toContain('\u001b')
   })

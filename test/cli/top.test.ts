@@ -41,6 +41,15 @@ describe('top', () => {
     for (const line of plainText(screen).split('\n')) expect(line.length).toBeLessThanOrEqual(80)
   })
 
+  it('shows its keys and some rows also in a small terminal', async () => {
+    const { screen } = await onTerminal(['top'], env, { columns: 40, rows: 10, inputs: [['q quit', 'q']] })
+
+    const lines = plainText(screen).split('\n')
+    expect(lines.filter((line) => /^q quit {2}s sort/.test(line))).not.toEqual([])
+    expect(lines.filter((line) => /^ROUTER↑/.test(line))).not.toEqual([])
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(40)
+  })
+
   it('needs a terminal unless it prints plain text', async () => {
     const { code, stderr } = await commandLine(['top'], env)
     expect([code, stderr]).toEqual([2, expect.stringContaining('-n 1')])
@@ -82,6 +91,11 @@ describe('the table of top', () => {
       ['circuit-failed', 'NO_TERMINATORS', '1'],
       ['sign-in-refused', 'UNKNOWN_IDENTITY', '1'],
     ])
+  })
+
+  it('marks the column that rows are sorted by', () => {
+    const [first] = renderTopTable(observations, press('ssr').choices, 80, 10, true)
+    expect(first?.split(/ {2,}/)).toEqual(['EVENT', 'REASON', 'COUNT↑'])
   })
 
   it('shows the rows that contain what was typed', () => {

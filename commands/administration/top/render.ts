@@ -61,15 +61,20 @@ export function renderFigures(
   return lines.map((line) => cut(line, columns))
 }
 
-/** The lines of the table, headers first; as many as fit. */
+/** The lines of the table, headers first; as many as fit. @param marksOrder whether the header says which column rows are sorted by */
 export function renderTopTable(
   observations: Observations,
   choices: TopChoices,
   columns: number,
   maxLines: number,
+  marksOrder = false,
 ): string[] {
+  const arrow = marksOrder ? (choices.isAscending ? '↑' : '↓') : ''
   const { headers, rows } = selectRows(toTable(observations, choices.view), choices)
-  const cells = [headers.map((header) => header.toUpperCase()), ...rows.map((row) => row.map(toCell))]
+  const cells = [
+    headers.map((header, at) => header.toUpperCase() + (at === choices.sortColumn ? arrow : '')),
+    ...rows.map((row) => row.map(toCell)),
+  ]
   const widths = headers.map((_, at) => Math.max(...cells.map((row) => row[at]?.length ?? 0)))
   const lines = cells.map((row) =>
     cut(

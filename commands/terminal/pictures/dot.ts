@@ -11,6 +11,13 @@ const SHAPES: Readonly<Record<NodeKind, string>> = {
   record: 'box',
 }
 
+/**
+ * Readers draw with their own fonts, of which some are a sixth wider than the one that Graphviz computes with. So the layout leaves room
+ * for larger letters than the SVG has.
+ */
+const FONT_SIZES = { node: 11, edge: 9 } as const
+const LAYOUT_SCALE = 1.2
+
 /** The picture as a program of Graphviz reads it. */
 export function renderDot(graph: Graph): string {
   const { title, nodes, edges, isUndirected = false, omitted } = graph
@@ -19,9 +26,9 @@ export function renderDot(graph: Graph): string {
   const caption = [title, ...(omitted === undefined ? [] : wrapWords(omitted))]
   return [
     `${isUndirected ? 'graph' : 'digraph'} {`,
-    `  graph [rankdir=${isUndirected ? 'TB' : 'LR'} label=${quote(caption)} labelloc=t fontname="Helvetica" bgcolor=transparent nodesep=0.25 pad=0.2]`,
-    '  node [fontname="Helvetica" fontsize=11 style="filled,rounded" fillcolor=white]',
-    '  edge [fontname="Helvetica" fontsize=9]',
+    `  graph [rankdir=${isUndirected ? 'TB' : 'LR'} label=${quote(caption)} labelloc=t fontname="Helvetica" bgcolor=white nodesep=0.25 pad=0.2]`,
+    `  node [fontname="Helvetica" fontsize=${FONT_SIZES.node * LAYOUT_SCALE} style="filled,rounded" fillcolor=white]`,
+    `  edge [fontname="Helvetica" fontsize=${FONT_SIZES.edge * LAYOUT_SCALE}]`,
     ...nodes.map((node) => `  ${numbers.get(node.id)} [${toNodeAttributes(node)}]`),
     ...edges.flatMap((edge) => {
       const [from, to] = [numbers.get(edge.from), numbers.get(edge.to)]
@@ -66,9 +73,10 @@ function quote(lines: readonly string[]): string {
   return `"${escaped.join('\\n')}"`
 }
 
-/** Colors by class, so that a picture is legible on light and on dark pages. */
+/** Colors by class, so that a picture is legible by light and by dark; it has a background, because a page may be of the other kind. */
 const STYLE = `
-text{fill:#1d2733}
+text{fill:#1d2733;font-family:Helvetica,Arial,sans-serif}
+.node text{font-size:${FONT_SIZES.node}px}.edge text{font-size:${FONT_SIZES.edge}px}
 .node path,.node polygon,.node ellipse{fill:#fff;stroke:#8593a3}
 .edge path{stroke:#8593a3}.edge polygon{stroke:#8593a3;fill:#8593a3}.edge text{fill:#55636f}
 .identity ellipse,.role ellipse{fill:#e3eefc;stroke:#3b76c4}
@@ -81,6 +89,7 @@ text{fill:#1d2733}
 .removed path,.removed polygon,.removed ellipse{stroke:#c0392b;stroke-width:2;stroke-dasharray:5,2}.edge.removed polygon{fill:#c0392b}.edge.removed text{fill:#c0392b}
 .refused path{stroke:#c0392b}.refused polygon{stroke:#c0392b;fill:#c0392b}.refused text{fill:#c0392b}
 @media (prefers-color-scheme:dark){
+.graph>polygon{fill:#161c23}
 text{fill:#e6ebf0}.edge text{fill:#aab6c2}
 .node path,.node polygon,.node ellipse{fill:#222b35}
 .identity ellipse,.role ellipse{fill:#1b3350;stroke:#6ea4e8}
