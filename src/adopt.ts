@@ -21,7 +21,7 @@ import { hasUsableAdministrator } from './authentication/administrators/administ
 import { ApiSessionTokens } from './authentication/api-sessions/api-session-tokens.ts'
 import { type Controller, openController } from './controller.ts'
 import { controllers } from './definitions/resources/controllers.ts'
-import type { Clock } from './foundation/clock.ts'
+import { type Clock, toIsoTime } from './foundation/clock.ts'
 import { silentLog } from './foundation/log.ts'
 import { updateInventory } from './maintenance/certificates/inventory.ts'
 import { Authority } from './pki/authority.ts'
@@ -66,6 +66,8 @@ export interface AdoptOptions {
   /** The variables that its configuration names. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly pathPrefixes?: Readonly<Record<string, string>>
+  /** How long the former controller must be able to take the network back, in milliseconds. */
+  readonly trialMs?: number
   readonly clock: Clock
   /** The operator, for the audit. */
   readonly osUser: string
@@ -99,7 +101,8 @@ export async function adoptNetwork(options: AdoptOptions): Promise<Adoption> {
   const notes = new AdoptionNotes()
   const configuration = SourceConfiguration.read({ path, env, ...(pathPrefixes ? { pathPrefixes } : {}) })
   const authority = readSourceAuthority(configuration, clock.now(), options.rootKey)
-  const settings = toSettings(configuration, authority.hosts, notes)
+  const trial = options.trialMs === undefined ? {} : { 'adoption.trialEnds': toIsoTime(clock.now() + options.trialMs) }
+  const settings = { ...toSettings(configuration, authority.hosts, notes), ...trial }
   const config = readConfig(undefined, {}, settings)
   const databasePath = options.database ?? findDatabase(configuration)
   requireUnlocked(databasePath)
@@ -178,7 +181,7 @@ async function fillDirectory(
 /** The server certificate must have the names of the settings, and be issued by the authority that clients trust. */
 function renewCertificates(authority: Authority, config: Config, clock: Clock, notes: AdoptionNotes): void {
   try {
-    for (const role of authority.renewDue(listCertificateHosts(config), clock.now()))
+    for (const role of authority.renewDue(listCertificateHosts(config), clock.now(), config['adoption.trialEnds']))
       notes.add('certificates', role, '', `the ${role} certificate is replaced by a new one`)
   } catch (error) {
     if (!(error instanceof KeyFileError)) throw error
@@ -280,6 +283,7 @@ async function concludeAdoption(
     advertise: config.advertise,
     hasRootKey: former.root.key !== undefined,
     rootEnds: former.root.certificate.validTo,
+    trialEnds: config['adoption.trialEnds'] === undefined ? null : toIsoTime(config['adoption.trialEnds']),
     tunnelers: tunnelers.map(({ name }) => name),
     notes: notes.listed,
     noteCount: notes.count,

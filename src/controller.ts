@@ -315,7 +315,7 @@ async function assemble(
   const provisioner = new RouterProvisioner(entities, config)
   const routers: Routers = {
     provisioner,
-    renewal: new CertificateRenewal(entities, authority),
+    renewal: new CertificateRenewal(entities, authority, config['adoption.trialEnds']),
     usable: new UsableRouters(access, live.network),
     network: live.network,
     load: {

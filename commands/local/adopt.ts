@@ -7,6 +7,7 @@ import { Flags } from '@oclif/core'
 import type { AdoptionReport } from '../../src/adopt/adoption-report.ts'
 import type { AdoptOptions } from '../../src/adopt.ts'
 import { systemClock } from '../../src/foundation/clock.ts'
+import { parseDuration } from '../../src/settings/setting-types.ts'
 import { getUserName } from '../client/connection.ts'
 import {
   assertInitialized,
@@ -55,6 +56,12 @@ export class Adopt extends PrintingCommand {
       multiple: true,
       multipleNonGreedy: true,
     }),
+    trial: Flags.string({
+      description:
+        "How long nothing is renewed that OpenZiti's controller would not know, such as 14d, so that it can take the network back: not the signing certificate, nor certificates of identities and routers, unless they end before.",
+      helpValue: 'DURATION',
+      exclusive: ['verify'],
+    }),
     'dry-run': Flags.boolean({ description: 'Only show the report; no data directory is made.' }),
     verify: Flags.boolean({
       description: 'Prove again, on the data directory of an earlier adoption, that its rights are those of the files.',
@@ -76,6 +83,7 @@ export class Adopt extends PrintingCommand {
       ...(flags['root-key'] === undefined ? {} : { rootKey: flags['root-key'] }),
       env: flags['env-file'] === undefined ? process.env : parseEnv(readFileSync(flags['env-file'], 'utf8')),
       pathPrefixes: readPathPrefixes(flags['path-prefix'] ?? []),
+      ...(flags.trial === undefined ? {} : { trialMs: readTrial(flags.trial) }),
       clock: systemClock,
       osUser: getUserName(),
     }
@@ -140,6 +148,12 @@ function readPathPrefixes(entries: readonly string[]): Record<string, string> {
   )
 }
 
+function readTrial(text: string): number {
+  const milliseconds = parseDuration(text)
+  if (milliseconds === undefined) throw makeUsageError(`--trial ${text} is not a duration such as 14d or 12h`)
+  return milliseconds
+}
+
 function describeRights({ dial, bind, routers, serviceRouters }: AdoptionReport['rights']): string {
   return `The rights are those of the former network: ${dial} to dial, ${bind} to bind, ${routers} of identities and ${serviceRouters} of services to use a router`
 }
@@ -161,6 +175,9 @@ function describeReport(report: AdoptionReport): string {
       ? []
       : ['The key of the root is not here: pki/root.key is required to replace the signing certificate.']),
     `The root ends ${report.rootEnds}.`,
+    ...(report.trialEnds === null
+      ? []
+      : [`On trial until ${report.trialEnds}: no certificate is renewed before, unless it ends within the trial.`]),
     ...(tunnelers.length === 0
       ? []
       : [`Restart these routers once after the switch, because they tunnel themselves: ${tunnelers.join(', ')}`]),

@@ -20,6 +20,8 @@ export interface AdoptionReport {
   /** Whether the signing certificate can be replaced. */
   readonly hasRootKey: boolean
   readonly rootEnds: string
+  /** Until when the former controller knows every certificate; null if there is no trial. */
+  readonly trialEnds: string | null
   /** The edge routers that dial and host services themselves: each has to be restarted once. */
   readonly tunnelers: readonly string[]
   readonly notes: readonly AdoptionNote[]

@@ -109,6 +109,7 @@ const CATALOGUE = {
   INVALID_COMMON_NAME: [400, 'The common name of the certificate is not the verification token of the authority.'],
   CA_ALREADY_VERIFIED: [409, 'The certificate authority is verified already.'],
   CERT_IN_USE: [409, 'This certificate already belongs to an identity.'],
+  ADOPTION_ON_TRIAL: [409, 'The network is on trial: its former controller would not know a new authority.'],
   ROOT_ROTATION_UNDER_WAY: [409, 'The root is being replaced already; that must be finished first.'],
   NO_ROOT_ROTATION: [409, 'The root is not being replaced.'],
   ROOT_BUNDLE_NOT_FETCHED: [409, 'Some identities or routers do not know the new root yet.'],

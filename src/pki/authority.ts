@@ -37,6 +37,7 @@ import {
 import { isSelfSigned } from './chains.ts'
 import type { SigningRequest } from './requests.ts'
 import { deriveTrustDomain } from './spiffe.ts'
+import { isRenewalHeld } from './trial.ts'
 
 export type { KeyedCertificate } from './authority-files.ts'
 
@@ -217,13 +218,16 @@ export class Authority {
   /**
    * Replaces the certificates that expire soon, lack a host, or lead to an earlier authority because a rotation was
    * interrupted.
+   * @param trialEnds while an adopted network is on trial: no intermediate is made that the former controller would not know
    * @throws KeyFileError if the key of the root is required and not here; the server certificate is renewed nevertheless
    */
-  renewDue(hosts: readonly string[], now: Instant): Renewed[] {
+  renewDue(hosts: readonly string[], now: Instant, trialEnds?: Instant): Renewed[] {
     const renewed: Renewed[] = []
     this.#files.removeUnfinished()
+    const { certificate } = this.intermediate
     try {
-      if (isIntermediateDue(this.intermediate.certificate, this.root, this.former, now)) {
+      const isDue = isIntermediateDue(certificate, this.root, this.former, now)
+      if (isDue && !isRenewalHeld(certificate, trialEnds, now)) {
         this.#replaceIntermediate(now)
         renewed.push('intermediate')
       }

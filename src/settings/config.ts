@@ -16,6 +16,7 @@ import {
   readHostAndPort,
   readList,
   readOptionalPath,
+  readOptionalTime,
   readOrigin,
   readSwitch,
   readWholeNumber,
@@ -119,6 +120,12 @@ const settings = {
     'How long before its end a certificate is reported in the log, once a day: those of the controller, of identities, routers, authorities and signers.',
     '1d',
   ),
+  'adoption.trialEnds': {
+    explain:
+      "Until this time, as 2026-12-01T00:00:00Z, nothing is renewed that OpenZiti's controller, whose network was adopted, would not know: the intermediate, and the certificates of identities and routers, unless they end before. controller adopt --trial writes it.",
+    default: '',
+    read: readOptionalTime,
+  },
   'totp.window': {
     explain:
       'How many steps of 30 seconds the clock of an authenticator app may be early or late: its codes are accepted that long before and after. At most 10.',

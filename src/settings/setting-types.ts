@@ -111,6 +111,14 @@ export function readOptionalPath(value: unknown, key: string): string | undefine
   return value
 }
 
+/** A time in milliseconds since 1970; undefined for empty text. */
+export function readOptionalTime(value: unknown, key: string): number | undefined {
+  if (value === '') return undefined
+  const time = typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(time)) throw new ConfigError(key, 'must be a time such as 2026-12-01T00:00:00Z')
+  return time
+}
+
 export function readChoice<const C extends string>(choices: readonly C[], value: unknown, key: string): C {
   const match = choices.find((choice) => choice === value)
   if (match === undefined) {

@@ -13,6 +13,8 @@ import {
 import { EXTENSION_OIDS, readExtensions } from '../../pki/extensions.ts'
 import { parsePemBlocks } from '../../pki/pem.ts'
 import { readSigningRequest } from '../../pki/requests.ts'
+import { isRenewalHeld } from '../../pki/trial.ts'
+import type { Config } from '../../settings/config.ts'
 import { type EntityStore, find } from '../../storage/entities/entities.ts'
 import type { Context, ReadContext } from '../../storage/transactions/context.ts'
 import { permissionDeniedError } from '../api-sessions/caller-errors.ts'
@@ -26,6 +28,7 @@ const MAX_LOG_ENTRIES = 5
 interface ExtendCertificateParts {
   readonly entities: EntityStore
   readonly authority: Authority
+  readonly config: Pick<Config, 'adoption.trialEnds'>
   readonly auth: { readonly clientTrust: ClientTrustStore }
 }
 
@@ -43,10 +46,11 @@ type ExtendableAuthenticator = Authenticator & { readonly certPem: string }
  * sign-in, until `verifyExtension`. A further extension replaces the next one.
  * @param current the client's certificate of the TLS connection, which must be the current one, and may be expired
  * @throws UNAUTHORIZED if the connection presents another certificate, or the authenticator belongs to another identity;
- * NOT_FOUND; CAN_NOT_UPDATE_AUTHENTICATOR if the controller did not issue the certificate; COULD_NOT_PROCESS_CSR
+ * NOT_FOUND; CAN_NOT_UPDATE_AUTHENTICATOR if the controller did not issue the certificate, or an adopted network is on trial;
+ * COULD_NOT_PROCESS_CSR
  */
 export async function extendCertificate(
-  { entities, authority, auth }: ExtendCertificateParts,
+  { entities, authority, config, auth }: ExtendCertificateParts,
   context: Context,
   identityId: string,
   id: string,
@@ -56,6 +60,10 @@ export async function extendCertificate(
   const now = context.clock.now()
   await requireCurrent(context, identityId, id, current)
   if (!auth.clientTrust.isOwnClient(current, now)) throw certificateRequiredError()
+  if (isRenewalHeld(current, config['adoption.trialEnds'], now))
+    throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({
+      message: 'certificates are not extended while the network is on trial',
+    })
   const names = readExtensions(current).get(EXTENSION_OIDS.subjectAlternativeName)
   const next = authority.issueClient(readSigningRequest(csr), now, names ? { names: { encoded: names.value } } : {})
   await context.write(async (tx) => {

@@ -1,6 +1,7 @@
 // The controller's own certificates while it runs: they are renewed and rotated here, and its records follow.
 import type { X509Certificate } from 'node:crypto'
 import { type CertificateKind, certificates } from '../../definitions/resources/certificates.ts'
+import type { Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { ControllerMembership } from '../../network/controllers/membership.ts'
@@ -8,6 +9,7 @@ import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, computeFingerprint256 } from '../../pki/certificates.ts'
 import { isSelfSigned } from '../../pki/chains.ts'
 import { KeyFileError } from '../../pki/files.ts'
+import { isTrialUnderWay } from '../../pki/trial.ts'
 import { type Config, listCertificateHosts } from '../../settings/config.ts'
 import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
@@ -45,6 +47,7 @@ export class OwnCertificates {
   readonly #receipts: RootReceipts
   readonly #log: Log
   readonly #hosts: readonly string[]
+  readonly #trialEnds: Instant | undefined
 
   constructor({ authority, config, entities, membership, receipts, log }: OwnCertificatesParts) {
     this.#log = log
@@ -53,6 +56,7 @@ export class OwnCertificates {
     this.#membership = membership
     this.#receipts = receipts
     this.#hosts = listCertificateHosts(config)
+    this.#trialEnds = config['adoption.trialEnds']
   }
 
   /**
@@ -61,7 +65,7 @@ export class OwnCertificates {
    */
   async renewDue(context: Context): Promise<readonly string[]> {
     try {
-      return withKeyErrors(() => this.#authority.renewDue(this.#hosts, context.clock.now()))
+      return withKeyErrors(() => this.#authority.renewDue(this.#hosts, context.clock.now(), this.#trialEnds))
     } finally {
       await this.publish(context)
     }
@@ -73,14 +77,16 @@ export class OwnCertificates {
     await this.publish(context)
   }
 
-  /** Replaces the intermediate. @throws ROOT_KEY_MISSING */
+  /** Replaces the intermediate. @throws ADOPTION_ON_TRIAL, ROOT_KEY_MISSING */
   async rotateIntermediate(context: Context): Promise<void> {
+    this.#requireNoTrial(context)
     withKeyErrors(() => this.#authority.rotateIntermediate(this.#hosts, context.clock.now()))
     await this.publish(context)
   }
 
-  /** Begins the replacement of the root. @throws ROOT_ROTATION_UNDER_WAY, ROOT_KEY_MISSING */
+  /** Begins the replacement of the root. @throws ADOPTION_ON_TRIAL, ROOT_ROTATION_UNDER_WAY, ROOT_KEY_MISSING */
   async rotateRoot(context: Context): Promise<void> {
+    this.#requireNoTrial(context)
     withKeyErrors(() => this.#authority.rotateRoot(this.#hosts, context.clock.now()))
     await this.publish(context)
     this.#log.info(this.#describeRoots(), 'the replacement of the root has begun')
@@ -103,6 +109,10 @@ export class OwnCertificates {
     await context.write((tx) => this.#receipts.clear(tx))
     await this.publish(context)
     this.#log.info({ ...roots, totalMissing: missing }, 'the replacement of the root has ended')
+  }
+
+  #requireNoTrial({ clock }: Context): void {
+    if (isTrialUnderWay(this.#trialEnds, clock.now())) throw errors.ADOPTION_ON_TRIAL()
   }
 
   #describeRoots() {

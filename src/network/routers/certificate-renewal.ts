@@ -6,9 +6,11 @@ import {
   type RouterRequests,
 } from '../../authentication/enrollment/enroll-router.ts'
 import { routers } from '../../definitions/resources/routers.ts'
+import type { Instant } from '../../foundation/clock.ts'
 import { ControllerError } from '../../foundation/errors.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
+import { isRenewalHeld, isTrialUnderWay } from '../../pki/trial.ts'
 import { type EntityStore, find } from '../../storage/entities/entities.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { ConnectedRouter } from './connected-routers.ts'
@@ -34,18 +36,21 @@ const MIN_INTERVAL_MS = 10_000
 export class CertificateRenewal {
   readonly #entities: EntityStore
   readonly #authority: Authority
+  /** The end of the trial of an adopted network, if there is one. */
+  readonly #trialEnds: Instant | undefined
   /** When each connection last asked, by the monotonic clock. */
   readonly #requestTimes = new WeakMap<ConnectedRouter, number>()
 
-  constructor(entities: EntityStore, authority: Authority) {
+  constructor(entities: EntityStore, authority: Authority, trialEnds: Instant | undefined) {
     this.#entities = entities
     this.#authority = authority
+    this.#trialEnds = trialEnds
   }
 
   /**
    * Issues new certificates for a router. Until it confirms that it has received them, both the present client certificate and
    * the new one let it connect.
-   * @throws RenewalError if it asks too often, or if a request is not one for this router
+   * @throws RenewalError if it asks too often, if an adopted network is on trial, or if a request is not one for this router
    */
   async request(context: Context, router: ConnectedRouter, requests: RouterRequests): Promise<RouterCertificates> {
     const now = context.clock.monotonic()
@@ -60,10 +65,18 @@ export class CertificateRenewal {
     await context.write(async (tx) => {
       const record = await find(tx, routers, router.id)
       if (!record?.isVerified) throw new RenewalError(undefined, 'the router must enroll again')
+      if (this.#isHeld(record.certPem, tx.clock.now()))
+        throw new RenewalError(undefined, 'certificates are not renewed while the network is on trial')
       // The certificate does not count before the router confirms it, which is the change that the audit shows.
       await this.#entities.update(tx, routers, record, unverified, { audit: 'none' })
     })
     return issued
+  }
+
+  /** Routers that are not edge routers have no certificate in their record: only the end of the trial is known then. */
+  #isHeld(certPem: string | null, now: Instant): boolean {
+    if (certPem === null) return isTrialUnderWay(this.#trialEnds, now)
+    return isRenewalHeld(new X509Certificate(certPem), this.#trialEnds, now)
   }
 
   #issue(context: Context, { id, isEdge }: ConnectedRouter, requests: RouterRequests) {
