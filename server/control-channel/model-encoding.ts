@@ -152,7 +152,9 @@ function encodeEntity(entity: ModelEntity): EventModel {
     }
     case 'revocation': {
       const { id, type, issuedBefore, expiresAt } = entity
-      const value = { id, type, issuedBefore: toTimestamp(issuedBefore), ExpiresAt: toTimestamp(expiresAt) }
+      // Tokens say in which second they were issued. Those of sessions from before, in the same second, are revoked with these.
+      const second = Math.floor(issuedBefore / 1_000) * 1_000
+      const value = { id, type, issuedBefore: toTimestamp(second), ExpiresAt: toTimestamp(expiresAt) }
       return { case: 'revocation', value }
     }
   }

@@ -190,6 +190,26 @@ describe('a router', () => {
     await following.wire.close()
   })
 
+  it('admits who signs in again in the second in which the identity was revoked; each session from before is revoked by itself', async () => {
+    const following = await follow()
+    const person = await people.person()
+    const signIn = async () => readClaims((await new OpenIdClient(network.world).signIn(person)).access_token)
+    const earlier = await signIn()
+    network.world.clock.advance(700)
+
+    await people.manage('POST', `/identities/${person.id}/disable`, { durationMinutes: 0 })
+    await people.manage('POST', `/identities/${person.id}/enable`)
+    const later = await signIn()
+    await reach(following)
+
+    const { type, issuedBefore } = following.replica.get('revocation', person.id) ?? {}
+    // Routers compare it with the time at which a token was issued, which is in whole seconds.
+    expect([type, later.iat * 1_000 < Date.parse(String(issuedBefore))]).toEqual(['IDENTITY', false])
+    expect(following.replica.get('revocation', earlier.z_asid)).toMatchObject({ type: 'API_SESSION' })
+    expect(following.replica.has('revocation', later.z_asid)).toBe(false)
+    await following.wire.close()
+  })
+
   it('is told nothing when such a session begins', async () => {
     const { tokens } = await signedIn()
     const { id: laterId } = await network.world.signIn({ name: newName('later') })
