@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
+import type { CertificatePrint } from '../../src/pki/peer-certificates.ts'
 import type { ListenerConfig } from '../../src/settings/config.ts'
 
 /** Limits what waits for clients, see `slow-readers.ts`. */
@@ -29,6 +30,8 @@ export class HttpConnection {
   runningResponse: ServerResponse | undefined
   /** The certificates that were taken from the socket, which does not have them any more. */
   takenCertificates: readonly X509Certificate[] | undefined
+  /** The print of the client's own certificate, once a request with a token depended on it. */
+  ownPrint: CertificatePrint | undefined
   /** The verified access token of the request that came last, if it had one. */
   lastAccessToken: AccessToken | undefined
   /** The first bytes behind a request that asked for another protocol: from then on, no requests of HTTP are read. */

@@ -1,10 +1,10 @@
 // The certificates that the client of a connection presented.
 import type { X509Certificate } from 'node:crypto'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
-import type { EncodedCertificate } from '../../src/pki/certificates.ts'
+import { computeFingerprint, type EncodedCertificate, readNotAfter, readNotBefore } from '../../src/pki/certificates.ts'
 import { MAX_PRESENTED_CERTIFICATES } from '../../src/pki/chains.ts'
 import { parseCertificate } from '../../src/pki/parsed-certificates.ts'
-import type { PeerCertificates } from '../../src/pki/peer-certificates.ts'
+import type { CertificatePrint, PeerCertificates } from '../../src/pki/peer-certificates.ts'
 import { getConnection } from './http-connection.ts'
 
 // OpenSSL's result of a path that ends at its first certificate: none of the others is its issuer.
@@ -37,6 +37,12 @@ export class SocketCertificates implements PeerCertificates {
       this.#own = raw && { raw }
     }
     return this.#own
+  }
+
+  get ownPrint(): CertificatePrint | undefined {
+    const connection = getConnection(this.#socket)
+    connection.ownPrint ??= this.#readOwnPrint()
+    return connection.ownPrint
   }
 
   get isIssuerPresented(): boolean {
@@ -74,6 +80,11 @@ export class SocketCertificates implements PeerCertificates {
     }
     connection.takenCertificates = certificates
     return certificates
+  }
+
+  #readOwnPrint(): CertificatePrint | undefined {
+    const own = this.readOwn()
+    return own && { fingerprint: computeFingerprint(own), notBefore: readNotBefore(own), notAfter: readNotAfter(own) }
   }
 
   #readAll(): readonly X509Certificate[] {

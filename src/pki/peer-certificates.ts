@@ -1,11 +1,22 @@
 // The certificates that a TLS client presents, read only as far as they are needed.
 import type { X509Certificate } from 'node:crypto'
+import type { Instant } from '../foundation/clock.ts'
 import type { EncodedCertificate } from './certificates.ts'
+
+/** The part of a certificate that requests depend on whose token is bound to it. */
+export interface CertificatePrint {
+  /** SHA-1 of the DER, lower-case hex. */
+  readonly fingerprint: string
+  readonly notBefore: Instant
+  readonly notAfter: Instant
+}
 
 /** The certificates of a TLS client. The handshake has proven the key of its own; nothing else is verified. */
 export interface PeerCertificates {
   /** The client's own certificate; undefined if it presented none. */
   readonly own: EncodedCertificate | undefined
+  /** The print of the client's own certificate, which is read once for a connection; undefined if it presented none. */
+  readonly ownPrint: CertificatePrint | undefined
   /**
    * Whether the TLS library built a path from the own certificate over at least one other, verified the signatures on it, and
    * found no fault but that the issuer of the last one is unknown.

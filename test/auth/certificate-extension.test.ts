@@ -221,6 +221,7 @@ describe('a sign-in by the old certificate', () => {
       isIssuerPresented: false,
       isPresentedAlone: true,
       isResumed: false,
+      ownPrint: undefined,
       readOwn: () => own,
       readAll: () => [own],
       readEvery: () => [own],

@@ -1,18 +1,23 @@
 // Tokens that are bound to certificates: that of the sign-in, and those that a client requests with it.
 import { X509Certificate } from 'node:crypto'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { TLSSocket } from 'node:tls'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { clientKey } from '../world/certificates.ts'
+import { CLIENT } from '../world/controller.ts'
+import { KeptConnection } from '../world/kept-connection.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 import { CertificateClient, type Holder, holderOf, printOf, toForm } from './certificate-client.ts'
-import { encodeForm, type Form, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
+import { bearer, encodeForm, type Form, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
 
 const world = useController({ settings: OIDC_SETTINGS })
+let at: { url: string; rootPem: string }
 let client: CertificateClient
 let people: People
 
 beforeAll(async () => {
-  client = new CertificateClient(world, await world.listen())
+  at = await world.listen()
+  client = new CertificateClient(world, at)
   people = await People.in(world)
 })
 
@@ -133,4 +138,50 @@ it('a stray certificate binds no token of a sign-in by a password', async () => 
 
   expect(readClaims(body.access_token)).toMatchObject({ z_cfs: null, sub: person.id })
   expect(await isAdmitted(undefined, body.access_token)).toBe(true)
+})
+
+describe('the certificate of a connection', () => {
+  const DAY_MS = 24 * 60 * 60_000
+
+  it('is read once for all requests with a token that is bound to it', async () => {
+    const holder = holderOf(await people.device())
+    const { body } = await signIn(holder, '/oidc/login/cert')
+    const connection = new KeptConnection(at, holder)
+    const ask = () =>
+      connection.send({ method: 'GET', path: `${CLIENT}/current-identity`, headers: bearer(body.access_token) })
+    await ask()
+    const read = vi.spyOn(TLSSocket.prototype, 'getPeerCertificate')
+
+    const statuses = [await ask(), await ask(), await ask()].map(({ status }) => status)
+
+    const sockets = read.mock.contexts as unknown as readonly { readonly server?: object }[]
+    read.mockRestore()
+    connection.close()
+    expect([statuses, sockets.filter(({ server }) => server).length]).toEqual([[200, 200, 200], 0])
+  })
+
+  it('proves nothing after its end, if the policy accepts no expired ones', async () => {
+    const authPolicyId = await people.policy({ cert: { allowExpiredCerts: false } })
+    const [strict, lenient] = [await people.device({ authPolicyId }), await people.device()]
+    world.clock.advance(365 * DAY_MS - 10 * 60_000)
+    const statuses: unknown[] = []
+    for (const device of [strict, lenient]) {
+      const holder = holderOf(device)
+      const { body } = await signIn(holder, '/oidc/login/cert')
+      const connection = new KeptConnection(at, holder)
+      const path = `${CLIENT}/current-identity`
+      const ask = async () =>
+        (await connection.send({ method: 'GET', path, headers: bearer(body.access_token) })).status
+      const before = await ask()
+      world.clock.advance(15 * 60_000)
+      statuses.push([before, await ask()])
+      connection.close()
+      world.clock.advance(-15 * 60_000)
+    }
+
+    expect(statuses).toEqual([
+      [200, 401],
+      [200, 200],
+    ])
+  })
 })

@@ -19,9 +19,13 @@ export class KeptConnection {
   readonly #url: string
   readonly #agent: Agent
 
-  constructor({ url, rootPem }: { url: string; rootPem: string }) {
+  /** @param holder the client certificate that it presents */
+  constructor(
+    { url, rootPem }: { url: string; rootPem: string },
+    holder: { readonly cert?: string; readonly key?: string } = {},
+  ) {
     this.#url = url
-    this.#agent = new Agent({ keepAlive: true, ca: rootPem, maxSockets: 1 })
+    this.#agent = new Agent({ keepAlive: true, ca: rootPem, maxSockets: 1, ...holder })
   }
 
   close(): void {

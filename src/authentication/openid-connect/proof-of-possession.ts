@@ -1,7 +1,7 @@
 // Whether the client of a connection holds a certificate that a token is bound to (RFC 8705, section 3).
 import type { X509Certificate } from 'node:crypto'
 import type { Instant } from '../../foundation/clock.ts'
-import { computeFingerprint, isWithinDates } from '../../pki/certificates.ts'
+import { isWithinDates } from '../../pki/certificates.ts'
 import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 import { readSessionCertificateIds } from '../../pki/spiffe.ts'
 import type { LiveApiSession } from '../api-sessions/live-api-sessions.ts'
@@ -22,9 +22,10 @@ export function provesPossession(
   now: Instant,
 ): boolean {
   if (fingerprints.length === 0) return true
-  const certificate = peer.readOwn()
-  if (!certificate || !fingerprints.includes(computeFingerprint(certificate))) return false
-  return auth.policies.get(identity.authPolicyId).primary.cert.allowExpiredCerts || isWithinDates(certificate, now)
+  const { ownPrint } = peer
+  if (!ownPrint || !fingerprints.includes(ownPrint.fingerprint)) return false
+  const isInForce = ownPrint.notBefore <= now && now <= ownPrint.notAfter
+  return isInForce || auth.policies.get(identity.authPolicyId).primary.cert.allowExpiredCerts
 }
 
 /** The same, or it holds a certificate that was issued for the session since: for requests, not for the tokens themselves. */
