@@ -4,12 +4,15 @@ import type { SqlBool } from 'kysely'
 import { findRightsOf, listAbove, readRights } from '../../src/authentication/permissions/privileged-identities.ts'
 import { isInExtent, type ScopedRecord } from '../../src/definitions/permissions/rights.ts'
 import type { AnyResource, AnyRow } from '../../src/definitions/resources/define.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
+import { routers } from '../../src/definitions/resources/routers.ts'
 import { notFoundError } from '../../src/foundation/errors.ts'
 import { findRow, toResourceNoun } from '../../src/storage/entities/entities.ts'
 import type { Restriction } from '../../src/storage/lists/lists.ts'
 import { sqlText } from '../../src/storage/lists/sql-text.ts'
 import type { Concealment } from '../../src/storage/records/presentation.ts'
+import type { CachedRecord } from '../../src/storage/records/render-records.ts'
 import type { Caller, Context, IdentityCaller } from '../../src/storage/transactions/context.ts'
 import { isOneOf } from '../../src/storage/untyped.ts'
 import type { AnyOperation } from '../api/operation.ts'
@@ -27,20 +30,41 @@ export async function restrictToCaller(
   const ids = caller.token ? [...others, caller.identityId] : others
   const column = `${resource.table}.${resource.wayInOf}`
   const condition = sqlText<SqlBool>`not coalesce(${isOneOf(db, column, ids)}, false)`
-  return [...restrictions, { condition, tables: ['identities'], cost: 0 }]
+  const ofIdentities: Restriction = { condition, tables: ['identities'], cost: 0 }
+  return [...restrictions, ofIdentities, ...(mayEnrollRouters(caller) ? [] : [EXCEPT_OF_ROUTERS])]
 }
 
-/** The members of identities that a caller does not see; undefined if it sees all. */
-export function findConcealment(caller: Caller, { waysIn }: AnyResource): Concealment | undefined {
-  if (waysIn.length === 0 || caller.kind !== 'identity' || caller.isAdmin) return undefined
-  return {
-    members: waysIn,
-    isOf: ({ id, computedInput: { isAdmin, permissions } }) =>
-      id === caller.identityId
-        ? caller.token !== undefined
-        : !caller.rights.covers(readRights({ isAdmin, permissions })),
-  }
+/** Of enrollments: those of identities. */
+const EXCEPT_OF_ROUTERS: Restriction = {
+  condition: sqlText<SqlBool>`${sqlText.ref('enrollments.identityId')} is not null`,
+  tables: [],
+  cost: 0,
 }
+
+/** The members of identities and routers that a caller does not see; undefined if it sees all. */
+export function findConcealment(
+  caller: Caller,
+  { waysIn, plural, table }: AnyResource,
+  only: readonly string[] | undefined,
+): Concealment | undefined {
+  if (!waysIn || caller.kind !== 'identity' || caller.isAdmin) return undefined
+  if (only && !only.some((name) => name in waysIn)) return undefined
+  if (plural === identities.plural) return { members: waysIn, isOf: (record) => isIdentityAbove(caller, record) }
+  return table === routers.table && mayEnrollRouters(caller) ? undefined : { members: waysIn, isOf: () => true }
+}
+
+function isIdentityAbove({ identityId, rights, token }: IdentityCaller, { id, computedInput }: CachedRecord): boolean {
+  if (id === identityId) return token !== undefined
+  const { isAdmin, permissions } = computedInput
+  return !rights.covers(readRights({ isAdmin, permissions }))
+}
+
+/** Whether a caller could enroll each router that its request shows, without the token of another's enrollment. */
+function mayEnrollRouters({ rights, limit }: IdentityCaller): boolean {
+  return ENROLLING_ROUTERS.some((right) => rights.isHeldOn(right, limit?.scopes ?? 'all'))
+}
+
+const ENROLLING_ROUTERS = [`${routers.name}.create`, `${routers.name}.update`]
 
 /**
  * Requires that the caller of an operation may see the record that the path names. Returns undefined if it may see every one.
@@ -67,7 +91,12 @@ async function requireVisible(context: Context, caller: IdentityCaller, resource
   const ownerId = resource.wayInOf === undefined ? undefined : row?.[resource.wayInOf]
   const isOfOther = typeof ownerId === 'string' && ownerId !== identityId
   const owner = isOfOther ? await findRightsOf(context.db, ownerId) : undefined
-  const isShown = owner ? rights.covers(owner) : !token || ownerId !== identityId
+  const isOfIdentity = typeof ownerId === 'string' || resource.wayInOf === undefined
+  const isShown = isOfIdentity
+    ? owner
+      ? rights.covers(owner)
+      : !token || ownerId !== identityId
+    : mayEnrollRouters(caller)
   const isVisible = row && (!limit || isInExtent(toScopedRecord(row), limit.scopes)) && isShown
   if (!isVisible) throw notFoundError(toResourceNoun(resource), id)
 }

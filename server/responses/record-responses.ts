@@ -53,7 +53,7 @@ export function respondWithRecord(
   const record = whenReady(options.presentation?.(call, false), (presentation) => {
     // Member by member, because to spread it takes a fiftieth of the request.
     const { view, links, only } = presentation ?? NO_PRESENTATION
-    const concealment = findConcealment(call.context.caller, resource)
+    const concealment = findConcealment(call.context.caller, resource, only)
     return renderRecord(call.controller, call.context, resource, id, { view, links, only, form, concealment })
   })
   return whenReady(record, (json) => dataResponse(json))
@@ -92,7 +92,7 @@ export async function respondWithList(
   const { returns } = call.operation
   const only = returns.kind === 'list' ? returns.only : undefined
   const own = await options.presentation?.(call, true)
-  const concealment = findConcealment(context.caller, resource)
+  const concealment = findConcealment(context.caller, resource, own?.only ?? only)
   const presentation = { ...own, ...(only ? { only } : {}), form: JSON_FORMS[call.dialect], concealment }
   return respondWithListing<CachedRecord, AnyRow>(call, planList(listParameters(call.query)), {
     filterableFields: source.filterableFields,

@@ -29,14 +29,18 @@ const findRightsRow = prepareQuery((db, id: string) =>
   db.selectFrom('identities').select(['isAdmin', 'permissions']).where('id', '=', id),
 )
 
-/** The identities that hold a right which these rights do not cover. */
-export async function listAbove(db: Kysely<Database>, rights: Rights): Promise<readonly PrivilegedIdentity[]> {
+/** The identities that hold a right which these rights do not cover, and this one, if it holds any. */
+export async function listAbove(
+  db: Kysely<Database>,
+  rights: Rights,
+  besidesId?: string,
+): Promise<readonly PrivilegedIdentity[]> {
   if (rights.isAdministrator) return []
   const identities = (await findPrivileged(db)).map(({ id, authPolicyId, externalId, ...row }) => ({
     ...{ id, authPolicyId, externalId },
     rights: readRights(row),
   }))
-  return identities.filter((identity) => !rights.covers(identity.rights))
+  return identities.filter((identity) => identity.id === besidesId || !rights.covers(identity.rights))
 }
 
 /** The rights of an identity; none if it does not exist. */

@@ -29,10 +29,23 @@ export async function requireNoEscalation(tx: WriteContext): Promise<void> {
 }
 
 /** A token is not exchanged for a lasting way in to its own identity, also not by an administrator's. */
-function requireNoWayIn({ identityId }: IdentityCaller, { resource, before, after }: Change): void {
-  if (resource !== 'authenticators' && resource !== 'enrollments' && resource !== 'mfa-enrollments') return
-  if ((after ?? before)?.identityId === identityId)
+function requireNoWayIn({ identityId }: IdentityCaller, change: Change): void {
+  if (changesSignIn(change, identityId))
     throw permissionDeniedError('a token does not change how its own identity signs in')
+}
+
+function changesSignIn({ resource, id, before, after }: Change, identityId: string): boolean {
+  switch (resource) {
+    case 'identities':
+      if (id !== identityId || !before || !after) return false
+      return before.authPolicyId !== after.authPolicyId || before.externalId !== after.externalId
+    case 'authenticators':
+    case 'enrollments':
+    case 'mfa-enrollments':
+      return (after ?? before)?.identityId === identityId
+    default:
+      return false
+  }
 }
 
 function requireWithinLimit({ limit }: IdentityCaller, { resource, before, after }: Change): void {
@@ -125,10 +138,11 @@ async function requireCoveredOwner(
 
 async function requireNoneAbove(
   { db }: WriteContext,
-  { rights }: IdentityCaller,
+  { rights, identityId, token }: IdentityCaller,
   isConcerned: (identity: PrivilegedIdentity) => Promise<boolean>,
 ): Promise<void> {
-  for (const identity of await listAbove(db, rights)) requireCoveredRights(!(await isConcerned(identity)))
+  const ownId = token ? identityId : undefined
+  for (const identity of await listAbove(db, rights, ownId)) requireCoveredRights(!(await isConcerned(identity)))
 }
 
 /** Whether an identity could sign in by an authority, before the change or after: by a certificate of it, or by a claim. */

@@ -70,6 +70,11 @@ export class Rights {
     return this.has(right) ? 'all' : this.#scoped.get(right)
   }
 
+  /** Whether a right is held on all records of an extent. */
+  isHeldOn(right: string, extent: Extent): boolean {
+    return extent === 'all' ? this.has(right) : this.#coversScopes(right, extent)
+  }
+
   /** Whether another identity holds nothing that is not held here. */
   covers(other: Rights): boolean {
     if (this.isAdministrator || other === this) return true

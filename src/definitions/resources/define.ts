@@ -153,8 +153,11 @@ export interface Definition<
    * see them.
    */
   readonly wayInOf?: string
-  /** Of identities: the members that show ways in, which are empty for callers who lack a right that the identity holds. */
-  readonly waysIn?: readonly string[]
+  /**
+   * The members that show ways in, with what callers are shown in their place: of identities those who lack a right that the identity
+   * holds, of routers those who could not enroll one.
+   */
+  readonly waysIn?: Readonly<Record<string, unknown>>
   /** The fields that `list` shows in a terminal. */
   readonly columns: readonly string[]
   /** For help: values for the fields, and a filter that makes sense. */
@@ -205,7 +208,7 @@ export interface Resource<
   readonly credentials: readonly string[]
   readonly isConfidential: boolean
   readonly wayInOf: string | undefined
-  readonly waysIn: readonly string[]
+  readonly waysIn: Readonly<Record<string, unknown>> | undefined
   readonly columns: readonly string[]
   readonly example: { readonly create: Readonly<Record<string, unknown>>; readonly filter: string }
 }
@@ -261,7 +264,7 @@ export function defineResource<
     credentials: definition.credentials ?? [],
     isConfidential: definition.isConfidential ?? false,
     wayInOf: definition.wayInOf,
-    waysIn: definition.waysIn ?? [],
+    waysIn: definition.waysIn,
     columns,
     example,
   }

@@ -8,6 +8,7 @@ import {
   routerFields,
   routerInputs,
   routerName,
+  routerWaysIn,
   versionInfo,
 } from './routers.ts'
 
@@ -64,6 +65,7 @@ export const edgeRouters = defineResource({
     },
   },
   isConfidential: true,
+  waysIn: routerWaysIn,
   columns: ['id', 'name', 'roleAttributes', 'isVerified', 'isOnline'],
   example: {
     create: { name: 'edge-north', roleAttributes: ['north'], isTunnelerEnabled: true },

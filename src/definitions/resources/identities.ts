@@ -204,7 +204,7 @@ export const identities = defineResource({
     },
   },
   isConfidential: true,
-  waysIn: ['enrollment'],
+  waysIn: { enrollment: {} },
   columns: ['id', 'name', 'typeId', 'isAdmin', 'roleAttributes', 'disabled'],
   example: {
     create: { name: 'laptop', type: 'Device', isAdmin: false, roleAttributes: ['staff'] },

@@ -81,6 +81,9 @@ export const routerFields = {
   lastVersion: f.json(typed<VersionInfo>(versionInfo), { access: 'internal', nullable: true }),
 }
 
+/** The members by which a router enrolls: routers receive the tokens of all API sessions. */
+export const routerWaysIn = { enrollmentToken: null, enrollmentJwt: null } as const
+
 /** The inputs of a new router, for its enrollment. */
 export const routerInputs = {
   enrollment: f.object(enrollmentExpiry, { access: 'create', nullable: true, summary: 'How the router enrolls.' }),
@@ -136,6 +139,7 @@ export const routers = defineResource({
     },
   },
   isConfidential: true,
+  waysIn: routerWaysIn,
   columns: ['id', 'name', 'isOnline', 'version', 'supportsOidc', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

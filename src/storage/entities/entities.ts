@@ -2,6 +2,7 @@
 
 import { type Mention, type ReferenceField, readReference } from '../../definitions/model/columns.ts'
 import { getCompiledResource } from '../../definitions/model/index.ts'
+import { mayReadRecord } from '../../definitions/permissions/readable-records.ts'
 import type { AnyResource, AnyRow, AuditDetail, Create, Entity } from '../../definitions/resources/define.ts'
 import { getResource } from '../../definitions/resources/index.ts'
 import { applyFallbacks, applyPatch } from '../../definitions/schema/bodies.ts'
@@ -335,9 +336,11 @@ export class EntityStore {
     const ids = await findMentioningIds(tx, mention, id, onDelete === 'restrict' ? MAX_NAMED_RECORDS : undefined)
     if (ids.length === 0) return
     if (onDelete === 'restrict') {
-      const names = await readNames(tx, from, ids)
-      const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}: ${names.join(', ')}`
-      throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ field: toMemberName(name, field), reason, value: ids })
+      const reason = `the ${toResourceNoun(resource)} is in use by ${from.plural.replaceAll('-', ' ')}`
+      const cause = { field: toMemberName(name, field), reason }
+      if (!mayRead(tx, from)) throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY(cause)
+      const names = (await readNames(tx, from, ids)).join(', ')
+      throw errors.CAN_NOT_DELETE_REFERENCED_ENTITY({ ...cause, reason: `${reason}: ${names}`, value: ids })
     }
     if (onDelete === 'cascade') await this.removeAllIn(tx, from, ids)
     else for (const mentioningId of ids) await this.#clearReference(tx, from, mentioningId, column, field, id)
@@ -449,6 +452,11 @@ function unknownTargetError({ name, field, target }: ReferenceField, missingIds:
 
 // How many of the records that prevent a deletion its error names.
 const MAX_NAMED_RECORDS = 10
+
+/** Whether a caller may read every record of a resource. */
+function mayRead({ caller }: Pick<WriteContext, 'caller'>, { plural }: AnyResource): boolean {
+  return caller.kind !== 'identity' || mayReadRecord(caller.rights, { resource: plural, states: [] })
+}
 
 // ---- failures --------------------------------------------------------------------------------------------------------
 

@@ -19,12 +19,13 @@ export interface Presentation {
   readonly only?: readonly string[]
   /** `documented` by default. */
   readonly form?: JsonForm
-  /** Members that are empty objects for this caller, of the records that it names. */
+  /** Members that are others for this caller, of the records that it names. */
   readonly concealment?: Concealment | undefined
 }
 
 export interface Concealment {
-  readonly members: readonly string[]
+  /** By their names, with what is shown in their place. */
+  readonly members: Readonly<Record<string, unknown>>
   isOf(record: CachedRecord): boolean
 }
 
@@ -39,7 +40,10 @@ export function renderRecords(
   return whenReady(renderComputedTails(parts, context, resource, records, presentation), (tails) =>
     records.map((record, at) => {
       const { only, concealment } = presentation
-      if (concealment?.isOf(record)) return concealMembers(record, concealment, presentation) + tails[at]
+      if (concealment?.isOf(record)) {
+        const head = concealMembers(record, concealment, presentation)
+        return (only ? pickMembers(head, only) : head) + tails[at]
+      }
       return (only ? limitHead(record, only, presentation) : renderHead(record, presentation)) + tails[at]
     }),
   )
@@ -103,10 +107,10 @@ function pushForm(pieces: Buffer[], { bytes, differences }: CachedRecord, form: 
   pieces.push(copiedTo === 0 ? bytes : bytes.subarray(copiedTo))
 }
 
-/** The head of a record with empty objects in place of some members. */
+/** The head of a record with others in place of some members. */
 function concealMembers(record: CachedRecord, { members }: Concealment, presentation: Presentation): string {
   const head = JSON.parse(`${renderHead(record, presentation)}}`) as Record<string, unknown>
-  const entries = Object.entries(head).map(([name, value]) => [name, members.includes(name) ? {} : value])
+  const entries = Object.entries(head).map(([name, value]) => [name, name in members ? members[name] : value])
   return JSON.stringify(Object.fromEntries(entries)).slice(0, -1)
 }
 
