@@ -1,113 +1,26 @@
 // Stores that share a log: what was acknowledged is in it once, without gaps, whatever fails, and all of them end with the same rows.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Kysely } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ChainVerifier } from '../../src/storage/audit/audit-chain.ts'
-import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
-import type { Database } from '../../src/storage/database.ts'
-import { openForReading } from '../../src/storage/sqlite/connection.ts'
-import { digestRows, listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
-import type { AuditOrigin, Store, TransactionScope } from '../../src/storage/store.ts'
-import type { Change, Commit } from '../../src/storage/transactions/changes.ts'
-import type { DerivedRows } from '../../src/storage/transactions/projection.ts'
-import { TestClock } from '../world/controller.ts'
+import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
+import type { TransactionScope } from '../../src/storage/store.ts'
+import { add, auditSealer, change, type LogNode, LogNodes, ORIGIN, readIds } from '../world/log-nodes.ts'
 import { type Fault, type FaultSource, MemoryLog } from '../world/memory-log.ts'
 import { type Random, random } from '../world/random.ts'
 
-const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }
-const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
-
-/** The ids that exist, in memory. */
-class Ids implements DerivedRows {
-  readonly kind = 'derived rows'
-  readonly name = 'ids'
-  ids = new Set<string>()
-
-  async rebuild(db: Kysely<Database>): Promise<void> {
-    this.ids = new Set(await readIds(db))
-  }
-
-  apply({ changes }: Commit): void {
-    for (const { operation, id } of changes) {
-      if (operation === 'create') this.ids.add(id)
-      if (operation === 'delete') this.ids.delete(id)
-    }
-  }
-}
-
-async function readIds(db: Kysely<Database>): Promise<string[]> {
-  return (await db.selectFrom('identity_types').select('id').execute()).map(({ id }) => id)
-}
-
-interface Node {
-  readonly name: string
-  store: Store
-  ids: Ids
-}
-
-let directory: string
 let log: MemoryLog
-let clock: TestClock
-const nodes: Node[] = []
+let nodes: LogNodes
 
-async function openNode(name: string, findFault?: FaultSource): Promise<Pick<Node, 'store' | 'ids'>> {
-  const store = await openSqliteStore(join(directory, `${name}.db`), clock, {
-    auditSealer,
-    log: log.connect(name, findFault),
-    fail(error) {
-      throw error
-    },
-    reportError(error) {
-      throw error
-    },
-  })
-  const ids = new Ids()
-  await store.projections.start(ids)
-  return { store, ids }
-}
-
-async function addNode(name: string, findFault?: FaultSource): Promise<Node> {
-  const node = { name, ...(await openNode(name, findFault)) }
-  nodes.push(node)
-  return node
-}
+const openNode = (name: string, findFault?: FaultSource) => nodes.open(name, log.connect(name, findFault))
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'shared-log-'))
   log = new MemoryLog()
-  clock = new TestClock(1_000_000)
+  nodes = new LogNodes()
 })
-afterEach(async () => {
-  for (const { store } of nodes.splice(0)) await store.close()
-  rmSync(directory, { recursive: true, force: true })
-})
-
-const digest = ({ name }: Node) => {
-  const connection = openForReading(join(directory, `${name}.db`))
-  try {
-    return digestRows(connection)
-  } finally {
-    connection.close()
-  }
-}
-const change = (operation: 'create' | 'delete', id: string): Change => ({
-  operation,
-  audit: 'event',
-  resource: 'identity-types',
-  id,
-  at: 1,
-})
-const add = (id: string) => async (tx: TransactionScope) => {
-  await tx.db.insertInto('identity_types').values({ id, createdAt: 1, updatedAt: 1, tags: '{}', name: id }).execute()
-  tx.record(change('create', id))
-}
+afterEach(() => nodes.close())
 
 describe('a store on a log that others share', () => {
   it('commits after what the others have committed, and sees it in rows and in memory', async () => {
-    const [first, second] = [await addNode('first'), await addNode('second')]
+    const [first, second] = [await openNode('first'), await openNode('second')]
     await first.store.write(add('a'), ORIGIN)
     const observed = await second.store.write(
       async ({ db }) => ({ rows: await readIds(db), memory: [...second.ids.ids] }),
@@ -129,7 +42,7 @@ describe('a store on a log that others share', () => {
   it('shows nothing that the log has not taken, also to reads while it waits', async () => {
     let publishes = 0
     const readMeanwhile: string[][] = []
-    const node = await addNode('first', (call) => {
+    const node = await openNode('first', (call) => {
       if (call === 'publish' && ++publishes === 1) return 'refused'
       return undefined
     })
@@ -156,7 +69,7 @@ describe('a store on a log that others share', () => {
 
   it('follows its own commit whose outcome it did not learn', async () => {
     let publishes = 0
-    const node = await addNode('first', (call) => (call === 'publish' && ++publishes === 1 ? 'unknown' : undefined))
+    const node = await openNode('first', (call) => (call === 'publish' && ++publishes === 1 ? 'unknown' : undefined))
 
     await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
     await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({ name: 'UniqueViolationError' })
@@ -166,7 +79,7 @@ describe('a store on a log that others share', () => {
   })
 
   it('offers the log nothing if no transaction of a group succeeds', async () => {
-    const node = await addNode('first')
+    const node = await openNode('first')
     const failure = node.store.write(async () => Promise.reject(new Error('on purpose')), ORIGIN)
     await expect(failure).rejects.toThrow('on purpose')
     await node.store.write(add('a'), ORIGIN)
@@ -176,7 +89,7 @@ describe('a store on a log that others share', () => {
 
   it('refuses transactions while the log is out of reach, and reads on', async () => {
     let isReachable = true
-    const node = await addNode('first', () => (isReachable ? undefined : 'refused'))
+    const node = await openNode('first', () => (isReachable ? undefined : 'refused'))
     await node.store.write(add('a'), ORIGIN)
     isReachable = false
 
@@ -189,11 +102,11 @@ describe('a store on a log that others share', () => {
   })
 
   it('refuses a log that does not lead on from its rows', async () => {
-    const node = await addNode('first')
+    const node = await openNode('first')
     await node.store.write(add('a'), ORIGIN)
     await node.store.close()
     log = new MemoryLog()
-    Object.assign(node, await openNode('first'))
+    await openNode('first')
 
     await expect(node.store.write(add('b'), ORIGIN)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
     expect(log.commits).toEqual([])
@@ -219,18 +132,18 @@ describe('three stores that share a log in which anything fails', () => {
         if (fault.startsWith('crash')) crashed.add(name)
         return fault
       }
-    for (const name of ['first', 'second', 'third']) await addNode(name, faultsOf(name))
+    for (const name of ['first', 'second', 'third']) await openNode(name, faultsOf(name))
     const outcomes = new Map<string, 'acknowledged' | 'failed' | 'refused' | 'unknown'>()
     for (let round = 0; round < ROUNDS; round++) {
-      clock.advance(dice.below(50))
-      await Promise.all(nodes.map((node) => runGroup(node, `${round} ${node.name}`, dice, outcomes, crashed)))
-      for (const node of nodes) {
+      nodes.clock.advance(dice.below(50))
+      await Promise.all(nodes.all.map((node) => runGroup(node, `${round} ${node.name}`, dice, outcomes, crashed)))
+      for (const node of nodes.all) {
         if (!crashed.delete(node.name)) continue
-        Object.assign(node, await openNode(node.name, faultsOf(node.name)))
+        await openNode(node.name, faultsOf(node.name))
       }
     }
     isCalm = true
-    for (const { store } of nodes) await store.catchUp()
+    for (const { store } of nodes.all) await store.catchUp()
 
     const logged = log.commits.flatMap(({ changes }) =>
       changes.filter(({ operation }) => operation === 'create').map(({ id }) => id),
@@ -247,15 +160,15 @@ describe('three stores that share a log in which anything fails', () => {
     ).toEqual([])
     expect(log.commits.map(({ position }) => position)).toEqual(log.commits.map((_, at) => at + 1))
     for (const kind of ['acknowledged', 'failed', 'refused'] as const) expect(withOutcome(kind)).not.toEqual([])
-    const [first, ...others] = nodes.map(digest)
+    const [first, ...others] = nodes.all.map((node) => nodes.digest(node))
     for (const other of others) expect(listDifferentTables(first!, other)).toEqual([])
-    for (const node of nodes) await expectConsistent(node)
+    for (const node of nodes.all) await expectConsistent(node)
   }, 600_000)
 })
 
 /** Starts some transactions at once, and notes what becomes of each; those of a process that ends become nothing. */
 async function runGroup(
-  { name, store, ids }: Node,
+  { name, store, ids }: LogNode,
   prefix: string,
   dice: Random,
   outcomes: Map<string, string>,
@@ -290,7 +203,7 @@ async function runGroup(
 }
 
 /** Adds a record, removes an earlier one at times, and requires that memory holds what the rows held before the group. */
-function makeBody(id: string, isBad: boolean, memory: Ids, dice: Random) {
+function makeBody(id: string, isBad: boolean, memory: LogNode['ids'], dice: Random) {
   return async (tx: TransactionScope) => {
     const idsBefore = new Set(memory.ids)
     for (const { operation, id: changed } of tx.uncommitted.earlier)
@@ -312,7 +225,7 @@ function makeBody(id: string, isBad: boolean, memory: Ids, dice: Random) {
 }
 
 /** Requires that memory holds what the rows hold, and that the audit is one chain. */
-async function expectConsistent({ store, ids }: Node): Promise<void> {
+async function expectConsistent({ store, ids }: LogNode): Promise<void> {
   expect(ids.ids).toEqual(new Set(await readIds(store.db)))
   const verifier = new ChainVerifier(auditSealer)
   for (const record of await store.db.selectFrom('audit_records').selectAll().orderBy('n').execute())

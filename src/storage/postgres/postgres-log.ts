@@ -1,0 +1,187 @@
+// A log in PostgreSQL that several controllers share: the database orders commits, and makes them durable.
+//
+// The lock of the head is the right to make the next commit. A commit also states the head that it follows, so that a controller which
+// lost its lock unnoticed cannot commit. When a response is lost, the commit is looked up by its id.
+import type { Client } from 'pg'
+import { newId } from '../../foundation/ids.ts'
+import type { CommitDraft, CommitLog, LoggedCommit, LogPosition, Turn } from '../commit-log.ts'
+import type { LogCipher } from './log-cipher.ts'
+import { LogConnection, type LogDatabase } from './log-connection.ts'
+
+// How long others wait for the lock, before they are told that there is no storage.
+const LOCK_TIMEOUT_MS = 8_000
+// How long a controller that stopped keeps the lock.
+const IDLE_TIMEOUT_MS = 2_000
+// How long, and how often, the outcome of a commit is looked up whose response was lost.
+const LOOK_UP_MS = 10_000
+const LOOK_UP_PAUSE_MS = 200
+
+// For the transaction in progress only, so that a pooler may give the connection to others.
+const SET_TIMEOUTS = `select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true),
+  set_config('idle_in_transaction_session_timeout', '${IDLE_TIMEOUT_MS}', true)`
+
+const LOCK_HEAD = 'select from controller.head for update'
+
+// One statement, so that the head is that of the commits.
+const READ_COMMITS = `
+  select head.position as "headPosition", head.chain as "headChain", commits.position, commits.chain, commits.payload
+  from controller.head left join lateral (
+    select * from controller.commits where position > $1 order by position limit $2
+  ) as commits on true order by commits.position`
+
+const INSERT_COMMIT = `
+  with head as (
+    update controller.head set position = $1, chain = $2 where position = $3 and chain = $4 returning position
+  )
+  insert into controller.commits (position, id, node, chain, payload) select position, $5, $6, $2, $7 from head`
+
+const FIND_COMMIT = 'select from controller.commits where position = $1 and id = $2'
+
+/** The log does not lead on from the rows of this controller: it lost commits, or was changed. */
+export class LogContradictionError extends Error {
+  override readonly name = 'LogContradictionError'
+}
+
+/** The database did not take a commit, or nothing tells whether it did. */
+export class LogUnavailableError extends Error {
+  override readonly name = 'LogUnavailableError'
+}
+
+/** One row for each commit that was asked for, with the head; one with the head alone if there is none. */
+interface LogRow {
+  readonly headPosition: number
+  readonly headChain: string
+  readonly position: number | null
+  readonly chain: string
+  readonly payload: Buffer
+}
+
+interface PostgresLogParts {
+  readonly database: LogDatabase
+  readonly cipher: LogCipher
+  /** The name of this controller. */
+  readonly node: string
+}
+
+export class PostgresLog implements CommitLog {
+  readonly isDeciding = true
+  readonly needsRows = true
+  readonly #cipher: LogCipher
+  readonly #node: string
+  /** Of one turn at a time. */
+  readonly #commits: LogConnection
+  readonly #reads: LogConnection
+
+  constructor({ database, cipher, node }: PostgresLogParts) {
+    this.#cipher = cipher
+    this.#node = node
+    this.#commits = new LogConnection(database)
+    this.#reads = new LogConnection(database)
+  }
+
+  acquire(after: LogPosition): Promise<Turn> {
+    return this.#commits.run(async (client) => {
+      // Sent at once, without waiting for the response to each. What is read is what the holder of the lock before has committed.
+      const [, , , rows] = await Promise.all([
+        client.query('begin'),
+        client.query(SET_TIMEOUTS),
+        client.query(LOCK_HEAD),
+        readRows(client, after.position, null),
+      ])
+      const missed = this.#open(after, rows)
+      const before = missed.at(-1) ?? after
+      let isOver = false
+      return {
+        missed,
+        publish: (draft) => {
+          isOver = true
+          return this.#publish(client, before, draft)
+        },
+        abandon: async () => {
+          // Not awaited: it can only fail together with the connection.
+          if (!isOver) client.query('rollback').catch(() => this.#commits.end())
+          isOver = true
+        },
+      }
+    })
+  }
+
+  async readAfter(after: LogPosition, limit: number): Promise<readonly LoggedCommit[]> {
+    return this.#open(after, await this.#reads.run((client) => readRows(client, after.position, limit)))
+  }
+
+  async close(): Promise<void> {
+    this.#commits.end()
+    this.#reads.end()
+  }
+
+  async #publish(client: Client, before: LogPosition, draft: CommitDraft): Promise<LoggedCommit> {
+    const id = newId()
+    const payload = this.#cipher.seal(JSON.stringify({ ...draft, id, node: this.#node }), before)
+    const chain = this.#cipher.extend(before, payload)
+    const commit = { ...draft, id, node: this.#node, chain }
+    const head = [draft.position, chain, before.position, before.chain]
+    try {
+      const [insertion] = await Promise.all([
+        client.query(INSERT_COMMIT, [...head, id, this.#node, payload]),
+        client.query('commit'),
+      ])
+      if (insertion.rowCount === 1) return commit
+    } catch (cause) {
+      this.#commits.end()
+      if (await this.#lookUp(draft.position, id)) return commit
+      throw new LogUnavailableError('the database did not take the commit', { cause })
+    }
+    throw new LogUnavailableError('another controller has committed meanwhile')
+  }
+
+  /** Finds out whether a commit is in the log. @throws LogUnavailableError if the database does not tell in time */
+  async #lookUp(position: number, id: string): Promise<boolean> {
+    const endsAt = performance.now() + LOOK_UP_MS
+    for (;;) {
+      try {
+        return await this.#commits.run(async (client) => {
+          await client.query('begin')
+          await client.query(SET_TIMEOUTS)
+          // Under the lock, because the session that sent the commit may be at work on it still.
+          await client.query(LOCK_HEAD)
+          const result = await client.query(FIND_COMMIT, [position, id])
+          // A commit whose session ended is visible although no standby has it. That of a later one proves that it does.
+          if (result.rowCount === 1) await client.query('update controller.head set proof = proof + 1')
+          await client.query('commit')
+          return result.rowCount === 1
+        })
+      } catch (cause) {
+        if (performance.now() > endsAt)
+          throw new LogUnavailableError('nothing tells whether a commit was taken', { cause })
+        await new Promise((resolve) => setTimeout(resolve, LOOK_UP_PAUSE_MS))
+      }
+    }
+  }
+
+  /** The commits of rows that lead on from a position. @throws LogContradictionError if they do not; LogPayloadError */
+  #open(after: LogPosition, rows: readonly LogRow[]): LoggedCommit[] {
+    const [head] = rows
+    if (!head) throw new LogContradictionError('the log has no head')
+    const commits: LoggedCommit[] = []
+    let last = after
+    for (const { position, chain, payload } of rows) {
+      if (position === null) break
+      if (position !== last.position + 1)
+        throw new LogContradictionError(`the log goes on with ${position} after ${last.position}`)
+      if (!this.#cipher.leadsTo(chain, last, payload))
+        throw new LogContradictionError(`the commit ${position} of the log does not follow the one before it`)
+      commits.push({ ...(JSON.parse(this.#cipher.open(payload, last)) as LoggedCommit), position, chain })
+      last = { position, chain }
+    }
+    if (head.headPosition < last.position)
+      throw new LogContradictionError(`the log ends at ${head.headPosition}, before ${last.position}`)
+    if (head.headPosition === last.position && head.headChain !== last.chain)
+      throw new LogContradictionError(`the log has another commit ${last.position}`)
+    return commits
+  }
+}
+
+async function readRows(client: Client, after: number, limit: number | null): Promise<readonly LogRow[]> {
+  return (await client.query<LogRow>(READ_COMMITS, [after, limit])).rows
+}

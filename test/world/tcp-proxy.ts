@@ -1,0 +1,51 @@
+// A proxy that loses what a test wants to be lost between a client and a server.
+import { connect, createServer, type Server, type Socket } from 'node:net'
+
+export class TcpProxy {
+  /** Breaks the connection, in place of passing on, when what the client sends contains this. */
+  lostRequest: string | undefined
+  /** The same for what the server sends. */
+  lostResponse: string | undefined
+  /** Passes nothing on meanwhile, and keeps connections open. */
+  isHolding = false
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  private constructor(target: number) {
+    this.#server = createServer((client) => {
+      const server = connect(target, '127.0.0.1')
+      const end = () => {
+        client.destroy()
+        server.destroy()
+      }
+      for (const socket of [client, server]) {
+        this.#sockets.add(socket)
+        socket.on('error', end).on('close', () => {
+          this.#sockets.delete(socket)
+          end()
+        })
+      }
+      client.on('data', (data) => {
+        if (this.lostRequest && data.includes(this.lostRequest)) end()
+        else if (!this.isHolding) server.write(data)
+      })
+      server.on('data', (data) => {
+        if (this.lostResponse && data.includes(this.lostResponse)) end()
+        else if (!this.isHolding) client.write(data)
+      })
+    })
+  }
+
+  static async before(url: string): Promise<{ proxy: TcpProxy; url: string }> {
+    const target = new URL(url)
+    const proxy = new TcpProxy(Number(target.port))
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
+    target.port = String((proxy.#server.address() as { port: number }).port)
+    return { proxy, url: target.href }
+  }
+
+  close(): void {
+    this.#server.close()
+    for (const socket of this.#sockets) socket.destroy()
+  }
+}
