@@ -1,9 +1,9 @@
 // The only requests that the controller sends by itself: to endpoints that an administrator configured, and to the token endpoints that
 // these name.
-import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest, type RequestOptions } from 'node:https'
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { rootCertificates } from 'node:tls'
+import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 import { isPrivateAddress, lookUpPublic } from './private-addresses.ts'
 
 /** The endpoint did not return a usable response; the message names the reason, and is for administrators. */
@@ -36,6 +36,8 @@ interface RequestContent {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
   readonly lookup?: LookupFunction | undefined
+  /** Whether requests of the same kind may follow soon, so that their connection stays open for them. */
+  readonly isOfSeries?: boolean
 }
 
 const ACCEPT_JSON = { accept: 'application/jwk-set+json, application/json', 'accept-encoding': 'identity' } as const
@@ -43,12 +45,20 @@ const ACCEPT_JSON = { accept: 'application/jwk-set+json, application/json', 'acc
 /** A key set of a hundred keys with their certificates has half of this size. */
 const MAX_RESPONSE_BYTES = 512 * 1024
 const MAX_REDIRECTS = 3
+
+/** Less than servers keep connections open, so that none is closed while a request is sent over it. */
+const MAX_IDLE_MS = 2_000
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 export class OutboundClient {
   readonly #settings: OutboundSettings
-  readonly #tls: RequestOptions
+  /** With the further authorities; made once, because to read the certificates of all authorities takes 20 ms. */
+  readonly #secureContext: SecureContext | undefined
   readonly #closing = new AbortController()
+  readonly #agents = {
+    http: new HttpAgent({ keepAlive: true, timeout: MAX_IDLE_MS }),
+    https: new HttpsAgent({ keepAlive: true, timeout: MAX_IDLE_MS }),
+  }
   readonly #lookup: LookupFunction | undefined
 
   constructor(settings: OutboundSettings) {
@@ -56,7 +66,7 @@ export class OutboundClient {
     this.#settings = settings
     const refuse = (name: string) => new OutboundError(`${name} has ${this.#describePrivate()}`)
     this.#lookup = allowPrivate ? undefined : lookUpPublic(refuse)
-    this.#tls = authorities === undefined ? {} : { ca: [...rootCertificates, authorities] }
+    if (authorities !== undefined) this.#secureContext = createSecureContext({ ca: [...rootCertificates, authorities] })
   }
 
   /** Returns why the URL is not one that is requested; undefined if it is. */
@@ -99,7 +109,7 @@ export class OutboundClient {
     return this.#send(async (signal) => {
       const objection = this.findObjection(url)
       if (objection) throw new OutboundError(`the URL ${objection}`)
-      const content = { headers: { ...headers, 'content-type': 'application/json' }, body }
+      const content = { headers: { ...headers, 'content-type': 'application/json' }, body, isOfSeries: true }
       const response = await this.#request(new URL(url), signal, content)
       const { statusCode: status = 0 } = response
       discardBody(response)
@@ -126,6 +136,7 @@ export class OutboundClient {
   /** Aborts the requests that are under way, and every later one. */
   close(): void {
     this.#closing.abort()
+    for (const agent of Object.values(this.#agents)) agent.destroy()
   }
 
   async #follow(start: URL, signal: AbortSignal): Promise<OutboundResponse> {
@@ -150,21 +161,22 @@ export class OutboundClient {
     throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
   }
 
-  #request(url: URL, signal: AbortSignal, { headers, body, lookup: given }: RequestContent): Promise<IncomingMessage> {
+  #request(url: URL, signal: AbortSignal, content: RequestContent): Promise<IncomingMessage> {
+    const { headers, body, lookup: given, isOfSeries = false } = content
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
     const method = body === undefined ? 'GET' : 'POST'
     const lookup = given ?? this.#lookup
-    // A connection of its own: requests are rare, and no connection stays open for them.
+    const isTls = url.protocol === 'https:'
+    // Others have a connection of their own: they are rare.
+    const agent = isOfSeries ? this.#agents[isTls ? 'https' : 'http'] : false
     const options = {
-      ...{ agent: false, method, signal },
+      ...{ agent, method, signal },
       headers: { ...headers, ...length },
       ...(lookup ? { lookup } : {}),
     } as const
     return new Promise((resolve, reject) => {
-      const outgoing =
-        url.protocol === 'https:'
-          ? httpsRequest(url, { ...this.#tls, ...options }, resolve)
-          : httpRequest(url, options, resolve)
+      const tls = this.#secureContext ? { secureContext: this.#secureContext } : {}
+      const outgoing = isTls ? httpsRequest(url, { ...tls, ...options }, resolve) : httpRequest(url, options, resolve)
       outgoing.on('error', reject)
       outgoing.end(body)
     })

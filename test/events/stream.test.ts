@@ -1,6 +1,8 @@
 // The stream of events: what is audited arrives in order, also after a break, and only as long as the watcher may see it.
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { Rights } from '../../src/definitions/permissions/rights.ts'
+import { type EventMessage, objectForm } from '../../src/maintenance/events/event-message.ts'
 import { MANAGEMENT } from '../world/controller.ts'
 import { type TestWatcher, watchEvents } from '../world/event-stream.ts'
 import { managementOf } from '../world/management.ts'
@@ -141,6 +143,32 @@ describe('a watcher that returns with its cursor', () => {
     expect(second.events[0]).toMatchObject({ type: 'gap', data: { missed: ['network'] } })
     await later.make('services', service('now'))
     await expect.poll(() => namesOf(second).at(-1)).toBe('now')
+  })
+
+  it('lets others have their turn while the audit is read, though it selects nothing of it', async () => {
+    await managementOf(world)
+    const { store, events } = world.controller
+    const newest = await store.db.selectFrom('audit_records').selectAll().orderBy('n', 'desc').executeTakeFirstOrThrow()
+    await world.system.write(async (tx) => {
+      for (let n = 1; n <= 1_000; n++)
+        await tx.db
+          .insertInto('audit_records')
+          .values({ ...newest, n: newest.n + n })
+          .execute()
+    })
+    const right = { ownerId: 'reader', findRights: () => Rights.administrator, noteActivity() {} }
+    let turns = 0
+    let counting = setImmediate(function count() {
+      turns++
+      counting = setImmediate(count)
+    })
+
+    const stream = await events.watch(right, { types: ['router-online'] }, '0-0-00000000-0', objectForm)
+    const end = `${newest.n + 1_000}-`
+    for await (const { cursor } of stream as AsyncIterable<EventMessage>) if (cursor.startsWith(end)) break
+    clearImmediate(counting)
+
+    expect(turns).toBeGreaterThan(15)
   })
 
   it('is told about no gap if it returns soon', async () => {

@@ -1,6 +1,8 @@
 // Webhooks: events are delivered in order, signed, again until they are accepted, and only while their owner may receive them.
 import { createHmac } from 'node:crypto'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Rights } from '../../src/definitions/permissions/rights.ts'
+import { objectForm } from '../../src/maintenance/events/event-message.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { authorityFile } from '../world/endpoints.ts'
 import { type Management, managementOf } from '../world/management.ts'
@@ -152,6 +154,114 @@ describe('a webhook', () => {
     await expect.poll(() => stuck.attempts.length).toBeGreaterThan(0)
     expect(stuck.accepted).toEqual([])
     await stuck.close()
+  })
+})
+
+describe('many webhooks and watchers', () => {
+  const { administrator } = Rights
+  const rightOf = (ownerId: string) => ({ ownerId, findRights: () => administrator, noteActivity() {} })
+
+  it('leave a webhook its events, though as many watchers are connected as there may be', async () => {
+    const { events } = world.controller
+    for (let n = 0; n < 1_000; n++)
+      await events.watch(rightOf(`watcher ${Math.floor(n / 20)}`), { types: ['audit-cut'] }, undefined, objectForm)
+    await expect(events.watch(rightOf('one more'), {}, undefined, objectForm)).rejects.toThrow()
+    await webhook({ types: ['record-created'] })
+    await service('one')
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['one'])
+  })
+
+  it('deliver hundreds of events in order to one receiver, while the other one fails', async () => {
+    const dead = await openReceiver()
+    dead.respond = (_request, response) => response.writeHead(500).end()
+    await webhook({ name: 'dead', address: dead.url, types: ['record-updated'] })
+    const id = await webhook({ types: ['record-updated'] })
+    await service('one')
+    const { store } = world.controller
+    const newest = await store.db.selectFrom('audit_records').selectAll().orderBy('n', 'desc').executeTakeFirstOrThrow()
+    await world.system.write(async (tx) => {
+      for (let n = 1; n <= 300; n++)
+        await tx.db
+          .insertInto('audit_records')
+          .values({ ...newest, n: newest.n + n, operation: 'update', entityName: `update ${n}` })
+          .execute()
+    })
+    await tick()
+
+    const names = () => receiver.accepted.map(({ event }) => event.audit?.entityName)
+    await expect.poll(() => names().length, { timeout: 20_000 }).toBe(300)
+    expect(names()).toEqual(Array.from({ length: 300 }, (_, at) => `update ${at + 1}`))
+    expect(dead.accepted).toEqual([])
+    expect((await read(id)).delivery.state).toBe('delivering')
+    await dead.close()
+  })
+
+  it('deliver nothing of a webhook that is deleted while its receiver responds', async () => {
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    receiver.respond = async (_request, response) => {
+      await released
+      response.end()
+    }
+    const id = await webhook({ types: ['record-created'] })
+    await service('one')
+    await service('two')
+    await tick()
+    await expect.poll(() => receiver.attempts.length).toBe(1)
+    await manage.change('DELETE', `/controller/webhooks/${id}`)
+    release()
+    await tick()
+    await service('three')
+    await tick()
+
+    const other = await openReceiver()
+    await webhook({ name: 'other', address: other.url, types: ['record-created'] })
+    await service('four')
+    await tick()
+    await expect.poll(() => namesOf(other)).toEqual(['four'])
+    expect(receiver.attempts).toHaveLength(1)
+    await other.close()
+  })
+
+  it('are signed by the secret that they have when an event is sent again', async () => {
+    const id = await webhook({ types: ['record-created'] })
+    receiver.respond = (_request, response) => response.writeHead(500).end()
+    await service('one')
+    await tick()
+    await expect.poll(() => receiver.attempts.length).toBeGreaterThan(0)
+    receiver.respond = undefined
+    const secret = 'another secret of both of them'
+    await manage.change('PATCH', `/controller/webhooks/${id}`, { secret })
+    await tick()
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['one'])
+    const [{ headers, body }] = receiver.accepted as [Receiver['accepted'][number]]
+    const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
+    expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', secret).update(signed).digest('base64')}`)
+    expect(headers['webhook-id']).toBe(receiver.attempts[0]!.headers['webhook-id'])
+  })
+
+  it('are told about a gap if their cursor is of another history of the audit', async () => {
+    const id = await webhook({ types: ['record-created'] })
+    await service('one')
+    const { cursor } = await world.controller.store.db.selectFrom('webhooks').select('cursor').executeTakeFirstOrThrow()
+    const [n] = cursor.split('-')
+    await world.system.write((tx) =>
+      tx.db
+        .updateTable('webhooks')
+        .where('id', '=', id)
+        .set({ cursor: `${n}-ffffffffffff-00000000-0` })
+        .execute(),
+    )
+    await tick()
+    await expect.poll(() => receiver.accepted.map(({ event }) => event)).toEqual([{ type: 'gap', missed: ['audit'] }])
+    await service('two')
+
+    await expect.poll(() => namesOf(receiver)).toEqual(['two'])
   })
 })
 

@@ -2,6 +2,7 @@
 //
 // Each watcher first reads the audit from its cursor to the end, page by page, and then joins those that follow what happens
 // now, for all of which the audit is read once. Without a watcher nothing is read or kept.
+import { setImmediate } from 'node:timers/promises'
 import type { Kysely } from 'kysely'
 import { isReadByRecord } from '../../definitions/permissions/readable-records.ts'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
@@ -153,13 +154,18 @@ export class EventFeed implements SideEffect {
 
   // ---- the beginning of a stream --------------------------------------------------------------------------------------
 
-  #requireCapacity(ownerId: string): void {
-    let own = 0
-    for (const { right } of this.#watchers) if (right.ownerId === ownerId) own++
+  #requireCapacity(ownerId: string | null): void {
+    // Webhooks are few, and clients must not keep them from their events.
+    if (ownerId === null) return
+    let [own, all] = [0, 0]
+    for (const { right } of this.#watchers) {
+      if (right.ownerId !== null) all++
+      if (right.ownerId === ownerId) own++
+    }
     const message =
       own >= MAX_WATCHERS_OF_IDENTITY
         ? `an identity may watch events over ${MAX_WATCHERS_OF_IDENTITY} connections`
-        : this.#watchers.size >= MAX_WATCHERS
+        : all >= MAX_WATCHERS
           ? `events may be watched over ${MAX_WATCHERS} connections`
           : undefined
     if (message !== undefined) throw errors.SERVER_TOO_MANY_REQUESTS({ message })
@@ -220,6 +226,8 @@ export class EventFeed implements SideEffect {
       // From here to the end nothing is awaited, so that nothing happens in between.
       const isAtEnd = records.length < PAGE && this.#requireRing().listSince(from.sequence).length <= MAX_AT_ONCE
       if (isAtEnd && (this.#live.size === 0 || watcher.place.n >= this.#tail.n)) break
+      // A watcher that selects little takes nothing that could be waited for.
+      await setImmediate()
     }
     this.#join(watcher, from)
   }
@@ -283,7 +291,9 @@ export class EventFeed implements SideEffect {
           const followers = [...this.#live].filter(({ place }) => place.n < record.n)
           this.#broadcast(followers, event)
         }
-        if (records.length === PAGE) this.#isBehind = true
+        if (records.length < PAGE) continue
+        this.#isBehind = true
+        await setImmediate()
       }
     } catch (error) {
       this.#parts.log.error({ err: error }, 'events could not be read from the audit')

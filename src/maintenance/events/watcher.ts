@@ -17,8 +17,8 @@ export interface EventSelection {
 
 /** The right of a watcher, as it is at each moment. */
 export interface WatcherRight {
-  /** The id of the identity. */
-  readonly ownerId: string
+  /** The id of the identity; null for a webhook. */
+  readonly ownerId: string | null
   /** Undefined if it may watch nothing any more. */
   findRights(): Rights | undefined
   /** Notes that the watcher still reads. */

@@ -160,7 +160,7 @@ export class WebhookDeliveries implements SideEffect {
         const rights = await this.#findOwnerRights(ownerId)
         if (!rights || !isCurrent()) return undefined
         const findRights = () => (isCurrent() ? rights : undefined)
-        const right: WatcherRight = { ownerId: `webhook ${id}`, findRights, noteActivity() {} }
+        const right: WatcherRight = { ownerId: null, findRights, noteActivity() {} }
         return this.#parts.events.watch(right, selection, place, objectForm)
       },
       deliveredTo: (place) => {
