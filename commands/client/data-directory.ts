@@ -67,8 +67,15 @@ const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: 
   SQLITE_IOERR: ['the disk is full, or reports errors', 'free some space on the disk, or replace it if it is broken'],
 }
 
+type StorageFault = Error & { readonly code?: string }
+
+/** Whether SQLite reported an error, by its name, because the server is bundled separately. */
+function isStorageFault(error: unknown): error is StorageFault {
+  return error instanceof Error && error.name === 'SqliteError'
+}
+
 /** Explains why a database cannot be used, by the primary code of SQLite. */
-function explainStorageFault({ code = '', message }: Error & { code?: string }): readonly [string, string?] {
+function explainStorageFault({ code = '', message }: StorageFault): readonly [string, string?] {
   return STORAGE_REASONS[code.split('_').slice(0, 2).join('_')] ?? [message]
 }
 
@@ -126,13 +133,17 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
       })
     }
     if (error.name === 'KeyFileError') throw new CommandError(EXIT.failed, 'KEY_FILE_UNUSABLE', error.message)
-    if (error.name === 'MigrationError') throw new CommandError(EXIT.failed, 'MIGRATION_FAILED', error.message)
+    if (error.name === 'MigrationError') {
+      const [, hint] = isStorageFault(error.cause) ? explainStorageFault(error.cause) : []
+      throw new CommandError(EXIT.failed, 'MIGRATION_FAILED', error.message, hint === undefined ? {} : { hint })
+    }
     if (['DataDirectoryError', 'BackupError', 'SourceError'].includes(error.name)) {
       const { code, remedy } = error as Error & { code: string; remedy: string }
       throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
     }
-    if ((error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE') {
-      const [reason, hint] = explainStorageFault(error.cause as Error & { code?: string })
+    const isUnavailable = (error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE'
+    if (isUnavailable || isStorageFault(error)) {
+      const [reason, hint] = explainStorageFault((isUnavailable ? error.cause : error) as StorageFault)
       const message = `the database of ${directory} cannot be used: ${reason}`
       throw new CommandError(EXIT.failed, 'STORAGE_UNAVAILABLE', message, {
         hint: hint ?? `make sure that its disk works, then: controller db check --data-dir ${directory}`,

@@ -1,0 +1,73 @@
+// Adoptions that do not end as they should: killed, or on a full disk. What is left is not a controller, and can be deleted.
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, describe, expect, it } from 'vitest'
+import { isInitialized } from '../../src/initialize.ts'
+import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
+import { lacks } from '../world/machine.ts'
+import { unpackNetwork } from './networks.ts'
+
+const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0
+const folder = mkdtempSync(join(tmpdir(), 'interrupted-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const network = unpackNetwork('1.6.5', join(folder, 'network'))
+// The moment of a copy is not that of its original: a later write would show.
+utimesSync(network.database, new Date(1_700_000_000_000), new Date(1_700_000_000_000))
+
+/** Everything about the files of the former controller that a write would change. */
+function describeSource(): unknown {
+  const paths = readdirSync(network.home, { recursive: true }).map((path) => join(network.home, String(path)))
+  return paths.sort().map((path) => {
+    const { mtimeMs, size } = statSync(path)
+    return [path, mtimeMs, size, statSync(path).isFile() ? readFileSync(path).toString('base64') : '']
+  })
+}
+
+const source = describeSource()
+const toArgs = (directory: string) => ['adopt', '--from', network.config, '--data-dir', directory, '--yes']
+const adopt = (directory: string) => run(process.execPath, [BINARY, ...toArgs(directory)], cleanEnvironment())
+
+describe('an adoption that is killed', () => {
+  it.each(['pki', 'controller.db', 'controller.db-wal'])(
+    'once %s is there leaves no controller; the directory is deleted, and the adoption is made again',
+    async (name) => {
+      const directory = join(folder, `killed-${name}`)
+      const child = spawn(process.execPath, [BINARY, ...toArgs(directory)], {
+        env: cleanEnvironment(),
+        stdio: 'ignore',
+      })
+      const ended = new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))
+      while (!existsSync(join(directory, name)) && child.exitCode === null) await wait(2)
+      child.kill('SIGKILL')
+      expect(await ended).toBe('SIGKILL')
+
+      expect(isInitialized(directory)).toBe(false)
+      const again = await adopt(directory)
+      expect([again.code, again.stderr]).toEqual([6, expect.stringContaining('delete this one first')])
+      expect(describeSource()).toEqual(source)
+
+      rmSync(directory, { recursive: true })
+      expect((await adopt(directory)).code).toBe(0)
+      expect(isInitialized(directory)).toBe(true)
+    },
+  )
+})
+
+describe('an adoption on a full disk', () => {
+  it.skipIf(lacks('prlimit', hasPrlimit)).each([1, 20_000, 200_000, 600_000])(
+    'ends after %i bytes with an error about the disk, and leaves nothing behind',
+    async (bytes) => {
+      const directory = join(folder, `full-${bytes}`)
+      mkdirSync(directory)
+      const limit = [`--fsize=${bytes}:unlimited`, process.execPath, BINARY, ...toArgs(directory)]
+      const { code, stderr } = await run('prlimit', limit, cleanEnvironment())
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/Try: .*(space|another directory)/)])
+      expect(readdirSync(directory)).toEqual([])
+      expect(describeSource()).toEqual(source)
+    },
+  )
+})
