@@ -1,5 +1,6 @@
 // Encodes posture checks as routers evaluate them: by the values that they compare as text.
 import type { MessageInitShape } from '@bufbuild/protobuf'
+import { writeWithoutWildcards } from '../../src/definitions/schema/version-ranges.ts'
 import type { ModelPostureCheck } from '../../src/network/router-model/model-events.ts'
 import { compilePostureCheck, type RequiredProcess } from '../../src/policy/posture/posture-checks.ts'
 import type { DataState_PostureCheckSchema } from './messages/edge_pb.ts'
@@ -18,10 +19,10 @@ function encodeDemand(record: ModelPostureCheck): NonNullable<EncodedCheck['subt
   const check = compilePostureCheck(record)
   switch (check.typeId) {
     case 'OS': {
-      const osList = check.rules.map(({ type, versions }) => ({
-        OsType: type,
-        OsVersions: versions && versions.length > 0 ? [...versions] : ANY_VERSION,
-      }))
+      const osList = check.rules.map(({ type }) => {
+        const ranges = check.rangesByType.get(type.toLowerCase()) ?? []
+        return { OsType: type, OsVersions: ranges.length > 0 ? ranges.flatMap(writeWithoutWildcards) : ANY_VERSION }
+      })
       return { case: 'osList', value: { osList } }
     }
     case 'MAC':

@@ -67,6 +67,47 @@ export function isInVersionRange(version: Version, range: VersionRange): boolean
   return range.some((conditions) => conditions.every((condition) => holds(condition, version)))
 }
 
+/**
+ * Writes a range as others that hold where it does if one of them holds, of exact versions only: programs differ in how they read
+ * wildcards, and alternatives inside of a range. None if no version lies in the range.
+ */
+export function writeWithoutWildcards(range: VersionRange): string[] {
+  return range.flatMap((conditions) => {
+    const bounds = conditions.flatMap(({ operator, low, end }) => writeBounds(operator, low, end) ?? 'never')
+    if (bounds.includes('never')) return []
+    const texts = listGaps(conditions).map((gap) => [...bounds, ...gap].join(' '))
+    return texts.map((text) => (text === '' ? '>=0.0.0' : text))
+  })
+}
+
+/** The bounds of a condition, without those of a wildcard that it excludes; undefined if no version meets it. */
+function writeBounds(operator: Operator, low: Version, end: VersionCondition['end']): string[] | undefined {
+  if (end === undefined) return [operator + writeVersion(low)]
+  if (end === 'all') return operator === '=' || operator === '<=' || operator === '>=' ? [] : undefined
+  const [atLeastLow, belowLow] = [`>=${writeVersion(low)}`, `<${writeVersion(low)}`]
+  const [atLeastEnd, belowEnd] = [`>=${writeVersion(end)}`, `<${writeVersion(end)}`]
+  const bounds = { '=': [atLeastLow, belowEnd], '!=': [], '<': [belowLow], '<=': [belowEnd] }
+  return { ...bounds, '>': [atLeastEnd], '>=': [atLeastLow] }[operator]
+}
+
+/** The gaps between the wildcards that conditions exclude: a single one without bounds if there are none. */
+function listGaps(conditions: VersionRange[number]): string[][] {
+  const holes = conditions
+    .flatMap(({ operator, low, end }) => (operator === '!=' && typeof end === 'object' ? { low, end } : []))
+    .sort((a, b) => compareVersions(a.low, b.low))
+  const gaps: string[][] = []
+  let from: Version | undefined
+  for (const { low, end } of holes) {
+    gaps.push([...(from ? [`>=${writeVersion(from)}`] : []), `<${writeVersion(low)}`])
+    if (!from || compareVersions(from, end) < 0) from = end
+  }
+  return [...gaps, from ? [`>=${writeVersion(from)}`] : []]
+}
+
+function writeVersion({ numbers, prerelease }: Version): string {
+  return prerelease.length === 0 ? numbers.join('.') : `${numbers.join('.')}-${prerelease.join('.')}`
+}
+
 function parseCondition(text: string): VersionCondition | undefined {
   const exact = EXACT.exec(text)
   if (exact) {
