@@ -28,7 +28,7 @@ export type TokenFault = 'missing' | 'expired' | 'invalid'
 
 // After a refresh, requests with the earlier token may still be under way.
 const MAX_PER_SESSION = 2
-// Some 60 MB.
+// Some 130 MB.
 const MAX_TOKENS = 200_000
 // A client that does not know that its token has ended repeats it; for this time that costs no signature check.
 const FAULT_MS = 10_000
