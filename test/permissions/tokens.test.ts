@@ -2,6 +2,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { callerFromToken } from '../../src/authentication/api-sessions/callers.ts'
 import { CLIENT, FABRIC, MANAGEMENT, type TestResponse } from '../world/controller.ts'
+import { watchEvents } from '../world/event-stream.ts'
 import { People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 
@@ -255,6 +256,21 @@ describe('a token ends at once', () => {
 
     expect(reason(await own('GET', '/services'))).toEqual([401, 'SECOND_FACTOR_REQUIRED'])
     expect((await vouched.ask('GET', '/services')).status).toBe(200)
+  })
+
+  it('also for the events that it watches, of which it is sent those of its permissions', async () => {
+    await people.manage('PATCH', `/identities/${id}`, { permissions: ['service', 'config-type'] })
+    const headers = { authorization: `Bearer ${machine.secret}` }
+    const watcher = await watchEvents(await world.listen(), '', '', headers)
+    await expect.poll(() => watcher.cursor).not.toBe('')
+    await people.manage('POST', '/config-types', { name: newName(), schema: {} })
+    const service = await people.manage('POST', '/services', { name: newName(), encryptionRequired: true })
+    await expect.poll(() => watcher.events.map(({ data }) => data.audit.entityId)).toEqual([service.id])
+
+    await people.manage('DELETE', `/controller/tokens/${machine.id}`)
+
+    await expect.poll(() => watcher.hasEnded).toBe(true)
+    await watcher.close()
   })
 
   it('also for a change that waits for its transaction', async () => {
