@@ -1,5 +1,6 @@
 // Concurrent requests have the effects of requests one after the other, for every resource.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { exampleBody } from '../world/examples.ts'
@@ -29,7 +30,7 @@ describe.each(having().filter(([, { fields }]) => 'name' in fields))('%s', (plur
   it('are made once by a name, however many try', async () => {
     const body = await exampleBody(world, resource, newName(plural))
 
-    const responses = await atOnce(() => manage.call('POST', `/${plural}`, body))
+    const responses = await atOnce(() => manage.call('POST', toCollectionPath(resource), body))
 
     expect(statuses(responses)).toEqual(oneOf(201, 400))
   })
@@ -39,7 +40,7 @@ describe.each(having('delete'))('%s', (plural, resource) => {
   it('are deleted once, however many try', async () => {
     const id = await manage.make(plural, await exampleBody(world, resource, newName(plural)))
 
-    const responses = await atOnce(() => manage.call('DELETE', `/${plural}/${id}`))
+    const responses = await atOnce(() => manage.call('DELETE', `${toCollectionPath(resource)}/${id}`))
 
     expect(statuses(responses)).toEqual(oneOf(200, 404))
   })
@@ -51,12 +52,12 @@ describe.each(having('patch').filter(([, { fields }]) => 'name' in fields))('%s'
     const [name, tags] = [newName(plural), { patched: 'at once' }]
 
     const responses = await Promise.all([
-      manage.call('PATCH', `/${plural}/${id}`, { name }),
-      manage.call('PATCH', `/${plural}/${id}`, { tags }),
+      manage.call('PATCH', `${toCollectionPath(resource)}/${id}`, { name }),
+      manage.call('PATCH', `${toCollectionPath(resource)}/${id}`, { tags }),
     ])
 
     expect(statuses(responses)).toEqual([200, 200])
-    expect(await manage.get(`/${plural}/${id}`)).toMatchObject({ name, tags })
+    expect(await manage.get(`${toCollectionPath(resource)}/${id}`)).toMatchObject({ name, tags })
   })
 })
 

@@ -124,12 +124,10 @@ describe('a token', () => {
 
   it.each([
     ['management', record('/enrollments/{id}', 'token')],
-    ['management', record('/api-sessions/{id}', 'token')],
     ['management', record('/edge-routers/{id}', 'enrollmentToken')],
     ['management', record('/routers/{id}', 'enrollmentToken')],
     ['management', record('/identities/{id}', 'enrollment properties ott properties token')],
     ['management', record('/identities/{id}', 'enrollment properties updb properties token')],
-    ['client', record('/current-api-session', 'token')],
     ['client', 'paths /enroll post parameters 0 schema'],
     ['client', 'paths /enroll/updb post parameters 0 schema'],
     ['client', 'paths /enroll/ott post requestBody content application/json schema properties token'],

@@ -1,5 +1,6 @@
 // Refusals of every resource: each rule of each field with its status, code and field, and that nothing of it is written.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
 import type { AnyResource } from '../../src/definitions/resources/define.ts'
 import { resources } from '../../src/definitions/resources/index.ts'
 import { type AnyField, toMemberName } from '../../src/definitions/schema/fields.ts'
@@ -180,7 +181,7 @@ describe.each(everyCase.map(({ resource, method }) => [method, resource.plural, 
   '%s of %s',
   (method, plural, resource) => {
     let body: Record<string, unknown> = {}
-    let path = `/${plural}`
+    let path = toCollectionPath(resource)
 
     beforeAll(async () => {
       const { id, body: known } = existing.get(plural) ?? {}
@@ -223,7 +224,11 @@ describe.each(changeable.map((resource) => [resource.plural, resource] as const)
     for (const method of ['GET', 'DELETE', 'PATCH'] as const) {
       if (!resource.verbs.includes(verbOf[method])) continue
 
-      const refused = await refusalOf(method, `/${plural}/${id()}`, method === 'PATCH' ? {} : undefined)
+      const refused = await refusalOf(
+        method,
+        `${toCollectionPath(resource)}/${id()}`,
+        method === 'PATCH' ? {} : undefined,
+      )
 
       expect(refused).toMatchObject({ status: 404, code: 'NOT_FOUND' })
     }
@@ -252,6 +257,9 @@ describe('a reference to an unknown record', () => {
     const resource = changeable.find((each) => each.plural === plural) as AnyResource
     const body = { ...(await exampleBody(world, resource, 'names what is not there')), ...member }
 
-    expect(await manage.refusal('POST', `/${plural}`, body)).toMatchObject({ status: 404, code: 'NOT_FOUND' })
+    expect(await manage.refusal('POST', toCollectionPath(resource), body)).toMatchObject({
+      status: 404,
+      code: 'NOT_FOUND',
+    })
   })
 })

@@ -1,5 +1,8 @@
 // The management API as tests speak it: as an administrator, with the envelope taken off.
 import { randomUUID } from 'node:crypto'
+import { toCollectionPath } from '../../src/definitions/model/links.ts'
+import type { AnyResource } from '../../src/definitions/resources/define.ts'
+import { resources } from '../../src/definitions/resources/index.ts'
 import type { TestController, TestResponse } from './controller.ts'
 import { MANAGEMENT } from './controller.ts'
 
@@ -41,7 +44,7 @@ export async function managementOf(world: TestController): Promise<Management> {
 
   return {
     call,
-    make: async (plural, body) => (await succeeding('POST', `/${plural}`, body)).id,
+    make: async (plural, body) => (await succeeding('POST', toPath(plural), body)).id,
     get: (path) => succeeding('GET', path),
     change: async (method, path, body) => {
       await succeeding(method, path, body)
@@ -54,4 +57,10 @@ export async function managementOf(world: TestController): Promise<Management> {
       return { status, code, ...(field === undefined ? {} : { field }), ...(value ? { value } : {}) }
     },
   }
+}
+
+/** The path of the records of a resource, also under another name of it. */
+function toPath(plural: string): string {
+  const resource = (resources as readonly AnyResource[]).find((each) => each.plural === plural)
+  return resource ? toCollectionPath(resource) : `/${plural}`
 }
