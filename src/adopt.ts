@@ -27,7 +27,7 @@ import { updateInventory } from './maintenance/certificates/inventory.ts'
 import { Authority } from './pki/authority.ts'
 import { isRootDue } from './pki/authority-certificates.ts'
 import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from './pki/certificates.ts'
-import { buildChain } from './pki/chains.ts'
+import { buildChain, isSelfSigned } from './pki/chains.ts'
 import { createPrivateDirectory, KeyFileError, loadKey, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
 import {
   type Config,
@@ -187,13 +187,17 @@ function renewCertificates(authority: Authority, config: Config, clock: Clock, n
     if (!(error instanceof KeyFileError)) throw error
     notes.add('certificates', 'intermediate', '', 'the signing certificate is due, and the key of its root is not here')
   }
-  if (isRootDue(authority.root, clock.now()))
+  for (const root of [authority.root, ...authority.former.filter(isSelfSigned)]) {
+    if (!isRootDue(root, clock.now())) continue
+    const remedy =
+      root === authority.root ? 'replace it (controller pki rotate root)' : 'clients that trust no other stop then'
     notes.add(
       'certificates',
       'root',
-      '',
-      `the root ends at ${authority.root.validTo}: replace it (controller pki rotate root)`,
+      root.subject.replaceAll('\n', ', '),
+      `the root ends at ${root.validTo}: ${remedy}`,
     )
+  }
 }
 
 /** Imports without the behaviors of resources, which make tokens and records of their own. */
@@ -309,8 +313,13 @@ async function proveAdoption(
       remedy,
     )
   }
-  const { authority, config } = controller
-  const chainObjection = await findChainObjection(authority, former.clientBundle, config.advertise[0] ?? '')
+  const { authority, clock, config } = controller
+  const chainObjection = await findChainObjection(
+    authority,
+    former.clientBundle,
+    config.advertise[0] ?? '',
+    clock.now(),
+  )
   if (chainObjection !== undefined) {
     const problem = `clients that enrolled before would not trust the server certificate: ${chainObjection}`
     throw new SourceError(

@@ -43,13 +43,11 @@ export function toSettings(
       // Routers that enroll later learn the first advertised address, so that routers are served there, too.
       addListener(listeners, toListenAddress(point.text('interface') ?? address), [...apis, 'control'])
     }
-    if (web.part('identity').has('alt_server_certs'))
-      notes.add(
-        'configuration',
-        'web',
-        '',
-        'alt_server_certs are not used: browsers see the certificate of the network',
-      )
+  }
+  const holders = [configuration, ...configuration.list('web')].map((holder) => holder.part('identity'))
+  if (holders.some((identity) => identity.list('alt_server_certs').length > 0)) {
+    const problem = 'alt_server_certs are not used: browsers see the certificate of the network'
+    notes.add('configuration', 'identity', '', problem)
   }
   const control = configuration.part('ctrl').text('listener')
   if (control) addListener(listeners, toListenAddress(control.replace(/^tls:/, '')), ['control'])

@@ -6,7 +6,7 @@ import { afterAll, expect, it } from 'vitest'
 import { type Adoption, adoptNetwork } from '../../src/adopt.ts'
 import { TestClock } from '../world/controller.ts'
 import { type EditableBucket, editDatabase } from './edited-database.ts'
-import { findRecordId, NETWORK_TIME, type NetworkName, unpackNetwork } from './networks.ts'
+import { findRecordId, NETWORK_TIME, type NetworkName, readNetworkJson, unpackNetwork } from './networks.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'report-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -43,4 +43,91 @@ it('names a permission that does not exist here, and adopts the identity with it
     'identities reader: its permission moon.read does not exist here: it is left out',
   )
   expect(adoption.report.counts.identities).toEqual({ found: 15, adopted: 15 })
+})
+
+it('names a service of the fabric alone, and leaves it out', async () => {
+  const adoption = await adoptChanged({
+    records: (records) => {
+      const service = records.at('services', 'fabric-1')
+      service.set('name', 'telemetry')
+      service.set('terminatorStrategy', 'smartrouting')
+    },
+  })
+  expect(describeNotes(adoption)).toContainEqual(expect.stringMatching(/^services telemetry: .*fabric alone/))
+  expect(adoption.report.counts.services).toEqual({ found: 3, adopted: 2 })
+})
+
+it('names a config whose type does not exist, and one whose data its type refuses', async () => {
+  const id = findRecordId('1.6.5', 'configs', 'echo-host')
+  const adoption = await adoptChanged({
+    records: (records) => {
+      records.at('configs', id, 'data').set('port', 'eighty')
+      records.at('configs', 'lost').set('name', 'lost')
+      records.at('configs', 'lost').set('type', 'moon.v1')
+      records.at('configs', 'lost', 'data')
+    },
+  })
+  const notes = describeNotes(adoption)
+  expect(notes).toContainEqual(expect.stringMatching(/^configs echo-host: .*left out/))
+  expect(notes).toContainEqual(expect.stringMatching(/^configs lost: .*left out/))
+  expect(notes).toContainEqual(expect.stringMatching(/^services echo: refers to configs .*: the reference is left out/))
+})
+
+it('leaves out a policy whose posture check is of an unknown type, because it would grant more without it', async () => {
+  const id = findRecordId('1.6.5', 'postureChecks', 'pc-mfa')
+  const adoption = await adoptChanged({ records: (records) => records.at('postureChecks', id).set('typeId', 'MOON') })
+  const notes = describeNotes(adoption)
+  expect(notes).toContainEqual('postureChecks pc-mfa: is of the unknown type MOON: it is left out')
+  expect(notes).toContainEqual(expect.stringMatching(/^servicePolicies dial-pc: .*it is left out/))
+})
+
+it('disables the identities of an auth policy that requires a signer which is not adopted', async () => {
+  const id = findRecordId('1.6.5', 'externalJwtSigners', 'signer-jwks')
+  const adoption = await adoptChanged({
+    records: (records) => records.at('externalJwtSigners', id).set('jwksEndpoint', null),
+  })
+  const notes = describeNotes(adoption)
+  expect(notes).toContainEqual(expect.stringMatching(/^externalJwtSigners signer-jwks: .*it is left out/))
+  expect(notes).toContainEqual(expect.stringMatching(/^authPolicies strict: .*its identities are disabled/))
+  expect(notes).toContainEqual(expect.stringMatching(/^identities bob: .*the identity is disabled/))
+})
+
+it('names the second of two usernames that differ by case only', async () => {
+  const { ziti } = readNetworkJson<{ ziti: Record<string, Record<string, Record<string, string>>> }>('1.6.5', 'dump')
+  const password = Object.values(ziti.authenticators ?? {}).find(({ updbUsername }) => updbUsername === 'bobby')
+  const adoption = await adoptChanged({
+    records: (records) => {
+      const copy = records.at('authenticators', 'zzz')
+      for (const member of ['method', 'identity', 'updbPassword', 'updbSalt'])
+        copy.set(member, password?.[member] ?? '')
+      copy.set('updbUsername', 'BOBBY')
+    },
+  })
+  expect(describeNotes(adoption)).toContainEqual(expect.stringMatching(/^authenticators BOBBY: .*left out/))
+})
+
+it.each([
+  ['of the controller', /^identity:$/m],
+  ['of a listener', /^ {4}identity:$/m],
+])('names the certificates for browsers %s', async (_, place) => {
+  const entry = (begin: string) => {
+    const indent = `${/^ */.exec(begin)?.[0] ?? ''}  `
+    return `${begin}\n${indent}alt_server_certs:\n${indent}  - server_cert: public.pem\n${indent}    server_key: public.key`
+  }
+  const adoption = await adoptChanged({ configuration: (text) => text.replace(place, entry) })
+  expect(describeNotes(adoption)).toContainEqual(expect.stringContaining('alt_server_certs are not used'))
+})
+
+it('names the routers to restart, the addresses that stay, and the end of the root', async () => {
+  const { report } = await adoptChanged({})
+  expect(report.tunnelers).toEqual(['router-quickstart'])
+  expect(report.advertise).toContain('127.0.0.1:21920')
+  expect(report.rootEnds).toContain('2036')
+  expect(report.notes.filter(({ problem }) => problem.includes('ends at'))).toEqual([])
+})
+
+it('names every root that ends soon, whatever the clock of the machine says', async () => {
+  const adoption = await adoptChanged({ network: '1.6.5-three-roots', now: Date.UTC(2034, 0) })
+  const roots = describeNotes(adoption).filter((note) => note.includes('the root ends at'))
+  expect(roots).toHaveLength(3)
 })
