@@ -40,10 +40,10 @@ export const whoami = defineConnectedCommand({
   example: '-o json',
   base: EITHER_PATH,
   async run({ client, flags, print }) {
+    const { data: currentIdentity } = await client.call('GET', '/current-identity')
     const { name, profile } = await chooseProfile(flags)
     const isByToken = isMachineToken(profile.token ?? '')
     const session = isByToken ? undefined : await readSession(client)
-    const { data: currentIdentity } = await client.call('GET', '/current-identity')
     const identity = currentIdentity as CurrentIdentity
     const { isAdmin } = identity
     const source = name === undefined ? 'as environment variables say' : `profile ${name}`

@@ -286,6 +286,7 @@ function comparable({ code, stdout, stderr }: Finished) {
       .replace(/https:\/\/127\.0\.0\.1:\d+(?=: )/g, 'TARGET')
       .replace(/\/\S+\/data(?=: )/g, 'TARGET')
       .replace(/\b[\w-]{20,}\.[\w-]{20,}\.[\w-]{20,}\b/g, 'JWT')
+      .replace(/\bectl_[\w-]{43}/g, 'TOKEN')
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
       .replace(/\bin \d+ (?:second|minute|hour|day)s?\b/g, 'SPAN')
       .replace(/\b[0-9A-Z]{6}-[0-9a-z]+\b/g, 'REQUEST')

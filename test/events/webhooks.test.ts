@@ -363,7 +363,7 @@ describe('the secret of a webhook', () => {
     await service('one')
     await tick()
 
-    await expect.poll(() => receiver.accepted.length).toBe(1)
+    await expect.poll(() => receiver.accepted.length).toBeGreaterThan(0)
     const [{ headers, body }] = receiver.accepted as [Receiver['accepted'][number]]
     const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
     expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`)

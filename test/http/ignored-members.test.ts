@@ -47,12 +47,6 @@ describe('a member of a body that is not known', () => {
     jwksEndpoint: 'https://issuer.example/keys',
   })
   it.each<[string, string, () => object, readonly string[]]>([
-    [
-      'the rights of an administrator',
-      'identities',
-      () => ({ ...identity(), permissions: ['admin'] }),
-      ['permissions'],
-    ],
     ['a misspelt one', 'services', () => ({ name: newName('s'), encryptionRequired: true, bogus: 1 }), ['bogus']],
     [
       'who may enroll by a signer',
@@ -83,9 +77,9 @@ describe('a member of a body that is not known', () => {
   it('is named in a change as in a new record', async () => {
     const { id } = await world.signIn()
 
-    const warnings = await warningsOf('PATCH', `${MANAGEMENT}/identities/${id}`, () => ({ permissions: ['admin'] }))
+    const warnings = await warningsOf('PATCH', `${MANAGEMENT}/identities/${id}`, () => ({ bogus: true }))
 
-    expect(fieldsOf(warnings)).toEqual(['permissions'])
+    expect(fieldsOf(warnings)).toEqual(['bogus'])
   })
 
   it('is named by the client API too, and before a session is known', async () => {
@@ -141,7 +135,7 @@ describe('no warning', () => {
 })
 
 it('the command line prints a warning to stderr, and the result to stdout', async () => {
-  const body = JSON.stringify({ name: newName('laptop'), type: 'Device', isAdmin: false, permissions: ['admin'] })
+  const body = JSON.stringify({ name: newName('laptop'), type: 'Device', isAdmin: false, bogus: true })
 
   const { code, stdout, stderr } = await commandLine(
     ['api', 'POST', '/identities', '--header', `zt-session: ${token}`, '--data', body],
@@ -150,5 +144,5 @@ it('the command line prints a warning to stderr, and the result to stdout', asyn
 
   expect(code).toBe(0)
   expect(JSON.parse(stdout).data.id).toMatch(/^\w+$/)
-  expect(stderr).toBe('Warning: permissions is not known here, and was ignored\n')
+  expect(stderr).toBe('Warning: bogus is not known here, and was ignored\n')
 })

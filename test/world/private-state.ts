@@ -45,7 +45,8 @@ function readPrivateFields(session: Session, subject: object): Record<string, un
     )
     const fields: Record<string, unknown> = {}
     for (const { name, value } of privateProperties) {
-      if (value?.objectId === undefined) continue
+      // Listeners are no part of the state.
+      if (value?.objectId === undefined || name === '#listeners') continue
       call(session, 'Runtime.callFunctionOn', {
         objectId: value.objectId,
         functionDeclaration: 'function () { globalThis.stateValue = this }',
