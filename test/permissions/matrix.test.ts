@@ -123,6 +123,7 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   'GET /controller/certificates': 'audit',
   'GET /controller/circuits': 'ops.read of links',
   'GET /controller/log/level': 'audit',
+  'GET /controller/metrics': 'audit',
   'PUT /controller/log/level': 'administrator',
   'GET /controller/doctor': 'audit',
   'POST /controller/doctor/fix': 'administrator',
