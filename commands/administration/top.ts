@@ -1,4 +1,5 @@
 // `controller top`: one screen of what a controller and its network do, drawn again every few seconds.
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Flags } from '@oclif/core'
 import type { EventType } from '../../src/definitions/resources/event-types.ts'
@@ -97,6 +98,7 @@ async function runOnScreen(
   let isTyping = false
   let problem: string | undefined
   const quit = new AbortController()
+  const quitting = once(quit.signal, 'abort')
   const draw = () => {
     const { columns, rows } = screen.size
     const surroundings: Surroundings = { target: client.target, problem, hasColors: hasColors(process.stdout), columns }
@@ -123,7 +125,7 @@ async function runOnScreen(
       await delay(everyMs, undefined, { signal: quit.signal }).catch(() => {})
       if (quit.signal.aborted) return
       try {
-        await Promise.race([observations.read(client), untilAborted(quit.signal)])
+        await Promise.race([observations.read(client), quitting])
         problem = undefined
       } catch (error) {
         if (!isPassing(error)) throw error
@@ -133,10 +135,6 @@ async function runOnScreen(
   } finally {
     screen.close()
   }
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
 /** The tables and keys, on one line if they fit. */

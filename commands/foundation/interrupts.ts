@@ -50,18 +50,22 @@ function clearLine(): string {
 
 /** Runs `work`, during which SIGTERM and SIGHUP exit the process as Ctrl-C does, so that its temporary files are removed. */
 export async function exitOnSignals<T>(work: () => Promise<T>): Promise<T> {
-  const exit = (signal: NodeJS.Signals) => process.exit(SIGNAL_EXIT_BASE + constants.signals[signal])
-  for (const signal of TERMINATING_SIGNALS) process.on(signal, exit)
+  for (const signal of TERMINATING_SIGNALS) process.on(signal, exitBySignal)
   try {
     return await work()
   } finally {
-    for (const signal of TERMINATING_SIGNALS) process.off(signal, exit)
+    for (const signal of TERMINATING_SIGNALS) process.off(signal, exitBySignal)
   }
 }
 
 const TERMINATING_SIGNALS = ['SIGTERM', 'SIGHUP'] as const
 // Shells report the exit of a process by a signal as 128 and its number.
 const SIGNAL_EXIT_BASE = 128
+
+/** Exits as a signal would have it, after the listeners of `exit`. */
+export function exitBySignal(signal: NodeJS.Signals): never {
+  process.exit(SIGNAL_EXIT_BASE + constants.signals[signal])
+}
 
 /** Yields what `begin` returns, until Ctrl-C ends it as if there were no more. The signal then aborts what it waits for. */
 export async function* untilInterrupt<T>(begin: (signal: AbortSignal) => AsyncGenerator<T>): AsyncGenerator<T> {

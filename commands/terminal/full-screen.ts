@@ -1,5 +1,5 @@
 // A screen of its own on the terminal: drawn over and over, with keys, and restored however the process ends.
-import { constants } from 'node:os'
+import { exitBySignal } from '../foundation/interrupts.ts'
 
 const ESC = '\u001b'
 const ENTER = `${ESC}[?1049h${ESC}[?25l`
@@ -9,8 +9,6 @@ const CLEAR_LINE = `${ESC}[K`
 const CLEAR_BELOW = `${ESC}[J`
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-// Shells report the exit of a process by a signal as 128 and its number.
-const SIGNAL_EXIT_BASE = 128
 
 export interface ScreenSize {
   readonly columns: number
@@ -21,10 +19,6 @@ export class FullScreen {
   readonly #onInput: (text: string) => void
   readonly #onResize: () => void
   readonly #leave = () => this.close()
-  readonly #exit = (signal: NodeJS.Signals) => {
-    this.close()
-    process.exit(SIGNAL_EXIT_BASE + constants.signals[signal])
-  }
   #isOpen = false
 
   constructor(onKey: (key: string) => void, onResize: () => void) {
@@ -42,9 +36,9 @@ export class FullScreen {
 
   open(): void {
     this.#isOpen = true
-    // An uncaught error ends the process by `exit`, too.
+    // An uncaught error ends the process by `exit`, too, as signals do.
     process.on('exit', this.#leave)
-    for (const signal of SIGNALS) process.on(signal, this.#exit)
+    for (const signal of SIGNALS) process.on(signal, exitBySignal)
     process.stdout.on('resize', this.#onResize)
     if (process.stdin.isTTY) {
       process.stdin.setRawMode(true)
@@ -64,7 +58,7 @@ export class FullScreen {
     if (!this.#isOpen) return
     this.#isOpen = false
     process.off('exit', this.#leave)
-    for (const signal of SIGNALS) process.off(signal, this.#exit)
+    for (const signal of SIGNALS) process.off(signal, exitBySignal)
     process.stdout.off('resize', this.#onResize)
     if (process.stdin.isTTY) {
       process.stdin.setRawMode(false)

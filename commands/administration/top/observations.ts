@@ -1,4 +1,4 @@
-// The figures that `controller top` shows: the newest metrics beside those before them, routers, and counts of events.
+// The figures that `controller top` shows: the newest metrics and the ones before, the routers, and counts of events.
 import type { Client } from '../../client/client.ts'
 import type { ServerEvent } from '../../client/event-stream.ts'
 

@@ -1,4 +1,5 @@
 // The text of `controller top`: some lines of figures, and one table below them.
+import { stripVTControlCharacters } from 'node:util'
 import { colorText } from '../../terminal/colors.ts'
 import { escapeControls } from '../../terminal/text.ts'
 import type { CountedReason, Observations, ObservedRouter } from './observations.ts'
@@ -172,7 +173,6 @@ function mark(text: string, hasColors: boolean): string {
 
 /** At most as many characters as fit; codes of colors do not count. */
 function cut(line: string, columns: number): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these begin the codes of colors
-  const plain = line.replace(/\u001b\[\d+m/g, '')
+  const plain = stripVTControlCharacters(line)
   return plain.length <= columns ? line : plain.slice(0, Math.max(columns, 0))
 }
