@@ -93,11 +93,9 @@ export class OutboundClient {
   /** Posts a form, and parses the response as JSON. Redirects are not followed. @throws OutboundError */
   postForm(url: string, form: Readonly<Record<string, string>>): Promise<OutboundResponse> {
     return this.#send(async (signal) => {
-      const objection = this.findObjection(url)
-      if (objection) throw new OutboundError(`the URL ${objection}`)
       const body = new URLSearchParams(form).toString()
       const headers = { ...ACCEPT_JSON, 'content-type': 'application/x-www-form-urlencoded' }
-      return parseJsonResponse(await this.#request(new URL(url), signal, { headers, body }), signal)
+      return parseJsonResponse(await this.#request(url, signal, { headers, body }), signal)
     })
   }
 
@@ -107,10 +105,8 @@ export class OutboundClient {
    */
   postJson(url: string, body: string, headers: Readonly<Record<string, string>>): Promise<void> {
     return this.#send(async (signal) => {
-      const objection = this.findObjection(url)
-      if (objection) throw new OutboundError(`the URL ${objection}`)
       const content = { headers: { ...headers, 'content-type': 'application/json' }, body, isOfSeries: true }
-      const response = await this.#request(new URL(url), signal, content)
+      const response = await this.#request(url, signal, content)
       const { statusCode: status = 0 } = response
       discardBody(response)
       if (status < 200 || status > 299) throw new OutboundError(`status ${status}`)
@@ -144,9 +140,7 @@ export class OutboundClient {
     // The name is looked up once: the owner of the name could otherwise send the request after a redirect to another machine.
     let lookup: LookupFunction | undefined
     for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects++) {
-      const objection = this.findObjection(url.href)
-      if (objection) throw new OutboundError(`the URL ${objection}`)
-      const response = await this.#request(url, signal, { headers: { ...ACCEPT_JSON }, lookup })
+      const response = await this.#request(url.href, signal, { headers: { ...ACCEPT_JSON }, lookup })
       lookup ??= findAlways(response.socket.remoteAddress)
       const { statusCode: status = 0, headers } = response
       if (!REDIRECTS.has(status)) return await parseJsonResponse(response, signal)
@@ -161,7 +155,11 @@ export class OutboundClient {
     throw new OutboundError(`more than ${MAX_REDIRECTS} redirects`)
   }
 
-  #request(url: URL, signal: AbortSignal, content: RequestContent): Promise<IncomingMessage> {
+  /** @throws OutboundError for a URL that is not one that is requested */
+  async #request(href: string, signal: AbortSignal, content: RequestContent): Promise<IncomingMessage> {
+    const objection = this.findObjection(href)
+    if (objection) throw new OutboundError(`the URL ${objection}`)
+    const url = new URL(href)
     const { headers, body, lookup: given, isOfSeries = false } = content
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
     const method = body === undefined ? 'GET' : 'POST'

@@ -27,6 +27,15 @@ export interface WatcherRight {
 
 const isOfNetwork: ReadonlySet<string> = new Set(networkEventTypes)
 
+/** Yields what a watcher is sent, also up to where its stream is cut: because it is slow, or its right has ended. */
+export async function* readUntilCut<T>(stream: Readable): AsyncGenerator<T> {
+  try {
+    yield* stream as AsyncIterable<T>
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  }
+}
+
 export class Watcher {
   readonly stream: Readable
   readonly right: WatcherRight

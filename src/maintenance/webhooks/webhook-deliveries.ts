@@ -21,7 +21,7 @@ import type { Commit } from '../../storage/transactions/changes.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { EventFeed } from '../events/event-feed.ts'
-import { type EventMessage, objectForm } from '../events/event-message.ts'
+import { objectForm } from '../events/event-message.ts'
 import type { WatcherRight } from '../events/watcher.ts'
 import { type DeliveryFailure, WebhookDelivery } from './webhook-delivery.ts'
 import { signDelivery, toSecretPlace, type Webhook } from './webhook-signature.ts'
@@ -117,9 +117,8 @@ export class WebhookDeliveries implements SideEffect {
 
   /** Sends one event that is only a test. @throws OutboundError if it was not delivered */
   async test(webhook: Webhook): Promise<void> {
-    const { clock, outbound } = this.#parts
-    const body = JSON.stringify({ type: 'test', at: toIsoTime(clock.now()), webhook: webhook.name })
-    await outbound.postJson(webhook.address, body, this.#sign(webhook, `test-${newId()}`, body))
+    const body = JSON.stringify({ type: 'test', at: toIsoTime(this.#parts.clock.now()), webhook: webhook.name })
+    await this.#post(webhook, `test-${newId()}`, body)
   }
 
   /** Describes how deliveries go; null in a process that delivers nothing. */
@@ -155,7 +154,7 @@ export class WebhookDeliveries implements SideEffect {
     const selection = webhook.types.length > 0 ? { types: webhook.types as readonly EventType[] } : {}
     const delivery = new WebhookDelivery({
       clock: this.#parts.clock,
-      send: (message) => this.#send(webhook, message),
+      send: ({ eventId, data }) => this.#post(webhook, eventId, data),
       watch: async (place) => {
         const rights = await this.#findOwnerRights(ownerId)
         if (!rights || !isCurrent()) return undefined
@@ -187,14 +186,12 @@ export class WebhookDeliveries implements SideEffect {
     return rights.readsAnything ? rights : undefined
   }
 
-  async #send(webhook: Webhook, { data, eventId }: EventMessage): Promise<void> {
-    await this.#parts.outbound.postJson(webhook.address, data, this.#sign(webhook, eventId, data))
-  }
-
-  #sign({ id, encryptedSecret }: Webhook, eventId: string, body: string): Record<string, string> {
-    const { cipher, clock } = this.#parts
+  /** Sends a body, signed. @throws OutboundError if it was not delivered */
+  async #post({ id, address, encryptedSecret }: Webhook, eventId: string, body: string): Promise<void> {
+    const { cipher, clock, outbound } = this.#parts
     const secret = cipher.decrypt(encryptedSecret, toSecretPlace(id))
-    return signDelivery(secret, { id: eventId, timestamp: Math.floor(clock.now() / 1_000), body })
+    const timestamp = Math.floor(clock.now() / 1_000)
+    await outbound.postJson(address, body, signDelivery(secret, { id: eventId, timestamp, body }))
   }
 
   async #pause(context: Context, id: string, failure: DeliveryFailure): Promise<void> {

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { DeliveryState } from '../../definitions/resources/webhooks.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { EventMessage } from '../events/event-message.ts'
+import { readUntilCut } from '../events/watcher.ts'
 
 /** After a failure, the wait doubles from the first to the second: events of the network are kept longer than that. */
 const RETRY_MS = { min: 1_000, max: 4 * 60_000 } as const
@@ -64,15 +65,11 @@ export class WebhookDelivery {
     while (!this.#isStopped) {
       this.#messages = await this.#parts.watch(place)
       this.#isPermitted = this.#messages !== undefined
-      try {
-        for await (const message of (this.#messages ?? []) as AsyncIterable<EventMessage>) {
-          if (message.type !== '' && !(await this.#deliver(message))) return
-          place = message.cursor
-          this.#parts.deliveredTo(place)
-        }
-      } catch (error) {
-        // The stream was cut, because the receiver is slow or the right has ended; it begins again behind what was delivered.
-        if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+      // A stream that is cut begins again behind what was delivered.
+      for await (const message of this.#messages ? readUntilCut<EventMessage>(this.#messages) : []) {
+        if (message.type !== '' && !(await this.#deliver(message))) return
+        place = message.cursor
+        this.#parts.deliveredTo(place)
       }
       await this.#wait(this.#isPermitted ? RETRY_MS.min : RETRY_MS.max)
     }
