@@ -13,11 +13,10 @@ import { errors, invalidError } from '../foundation/errors.ts'
 import type { RouterProvisioner } from '../network/routers/router-provisioner.ts'
 import type { Behavior, Draft, FindRelated } from '../storage/behavior.ts'
 import type { Database } from '../storage/database.ts'
-import { prepareQuery } from '../storage/prepared-queries.ts'
+import { prepareQueryAmong } from '../storage/prepared-queries.ts'
 import { RawJson } from '../storage/records/raw-json.ts'
 import { findReferences } from '../storage/records/references.ts'
 import type { Context, ReadContext, WriteContext } from '../storage/transactions/context.ts'
-import { isElementOf } from '../storage/untyped.ts'
 
 type Identity = Entity<typeof identities>
 type ByIdentity<V> = ReadonlyMap<string, V>
@@ -43,27 +42,30 @@ function describePresence(status: ConnectionStatus) {
   return { enabled: describe(false), disabled: describe(true) }
 }
 
-const findAuthenticators = prepareQuery((db, ids: string) =>
+const findAuthenticators = prepareQueryAmong((db, isAmong) =>
   db
     .selectFrom('authenticators')
     .select(['id', 'identityId', 'method', 'username', 'fingerprint'])
-    .where(isElementOf(db, 'identityId', ids))
-    .orderBy('id'),
+    .where(isAmong('identityId')),
 )
-const findEnrollments = prepareQuery((db, ids: string) =>
+const findEnrollments = prepareQueryAmong((db, isAmong) =>
   db
     .selectFrom('enrollments')
     .select(['id', 'identityId', 'method', 'token', 'expiresAt', 'caId'])
-    .where(isElementOf(db, 'identityId', ids))
-    .orderBy('id'),
+    .where(isAmong('identityId')),
 )
-const findIdentitiesWithMfa = prepareQuery((db, ids: string) =>
+const findIdentitiesWithMfa = prepareQueryAmong((db, isAmong) =>
   db
     .selectFrom('mfa_enrollments')
     .select('identityId')
-    .where(isElementOf(db, 'identityId', ids))
+    .where(isAmong('identityId'))
     .where('isVerified', '=', sql.lit(1)),
 )
+
+/** In the order of their ids. SQLite takes five times as long to sort the one row that most identities have as to find it. */
+function sortById<Row extends { readonly id: string }>(rows: readonly Row[]): readonly Row[] {
+  return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}
 
 /** The collaborators of the behavior of identities. */
 interface IdentityBehaviorParts {
@@ -133,10 +135,9 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   /** Credentials, outstanding enrollments and second factors. */
   async deriveFields({ db }: ReadContext, rows: readonly AnyRow[]): Promise<Record<string, unknown>[]> {
     const ids = rows.map(({ id }) => id)
-    const idList = JSON.stringify(ids)
-    const authenticators = await loadAuthenticators(db, idList)
-    const enrollments = await this.#loadEnrollments(db, idList)
-    const withMfa = new Set((await findIdentitiesWithMfa(db, idList)).map(({ identityId }) => identityId))
+    const authenticators = await loadAuthenticators(db, ids)
+    const enrollments = await this.#loadEnrollments(db, ids)
+    const withMfa = new Set((await findIdentitiesWithMfa(db, ids)).map(({ identityId }) => identityId))
     return ids.map((id) => ({
       isMfaEnabled: withMfa.has(id),
       authenticators: authenticators.get(id) ?? {},
@@ -163,8 +164,8 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     if (next.name !== router.name) throw invalidError('name', 'cannot change: rename the edge router instead')
   }
 
-  async #loadEnrollments(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
-    const rows = await findEnrollments(db, ids)
+  async #loadEnrollments(db: Kysely<Database>, ids: readonly string[]): Promise<ByIdentity<Record<string, unknown>>> {
+    const rows = sortById(await findEnrollments(db, ids))
     const jwts = await Promise.all(rows.map((row) => this.#enrollments.signJwt(row)))
     const caIds = rows.flatMap(({ caId }) => caId ?? [])
     const authorities = await findReferences(db, 'cas', caIds)
@@ -193,8 +194,11 @@ function completeHosting(next: Identity, previous: Identity | undefined): void {
   }
 }
 
-async function loadAuthenticators(db: Kysely<Database>, ids: string): Promise<ByIdentity<Record<string, unknown>>> {
-  const rows = await findAuthenticators(db, ids)
+async function loadAuthenticators(
+  db: Kysely<Database>,
+  ids: readonly string[],
+): Promise<ByIdentity<Record<string, unknown>>> {
+  const rows = sortById(await findAuthenticators(db, ids))
   const authenticators = new Map<string, Record<string, unknown>>()
   for (const { id, identityId, method, username, fingerprint } of rows) {
     const authenticator = method === 'cert' ? { fingerprint, id } : { id, username }

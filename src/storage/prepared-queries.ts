@@ -1,7 +1,9 @@
 // Statements whose text is built once: on hot paths, building and compiling costs more than running them.
-import type { Compilable, CompiledQuery, Kysely } from 'kysely'
+import type { Compilable, CompiledQuery, Kysely, SqlBool } from 'kysely'
 import type { Database } from './database.ts'
+import { type SqlText, sqlText } from './lists/sql-text.ts'
 import { StoreMisuseError } from './store.ts'
+import { isElementOf } from './untyped.ts'
 
 export type Parameter = string | number | null
 
@@ -41,6 +43,23 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(build: B
   return async (db, ...parameters) => {
     const { rows } = await db.executeQuery<Row>(compile(db, ...parameters))
     return rows
+  }
+}
+
+/**
+ * Prepares a query of the rows in which a column has one of some values; `isAmong` is that condition. A single value is compared,
+ * because a list takes four times as long to unpack as the row to find.
+ */
+export function prepareQueryAmong<V extends string | number, Row>(
+  build: (db: Kysely<Database>, isAmong: (column: string) => SqlText<SqlBool>) => Compilable<Row>,
+): (db: Kysely<Database>, values: readonly V[]) => Promise<Row[]> {
+  const findOne = prepareQuery((db, value: V) =>
+    build(db, (column) => sqlText<SqlBool>`${sqlText.ref(column)} = ${value}`),
+  )
+  const findSeveral = prepareQuery((db, json: string) => build(db, (column) => isElementOf(db, column, json)))
+  return (db, values) => {
+    const [first] = values
+    return first !== undefined && values.length === 1 ? findOne(db, first) : findSeveral(db, JSON.stringify(values))
   }
 }
 

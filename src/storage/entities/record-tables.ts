@@ -7,7 +7,7 @@ import { compiledResources } from '../../definitions/model/index.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import type { Database } from '../database.ts'
 import { sqlText } from '../lists/sql-text.ts'
-import { type Parameter, type PreparedQuery, prepareQuery } from '../prepared-queries.ts'
+import { type Parameter, type PreparedQuery, prepareQuery, prepareQueryAmong } from '../prepared-queries.ts'
 import { getSqlDialect } from '../sql-dialect.ts'
 import { isElementOf, type UntypedRow, untyped } from '../untyped.ts'
 import { subtypeConditions } from './subtypes.ts'
@@ -18,9 +18,8 @@ const MAX_UPDATE_STATEMENTS = 64
 class RecordTable {
   readonly sets: readonly SetTableInfo[]
   readonly #table: string
-  readonly #byId: PreparedQuery<[string], AnyRow>
-  readonly #byIds: PreparedQuery<[ids: string], AnyRow>
-  readonly #byKeys: PreparedQuery<[keys: string], AnyRow>
+  readonly #byIds: (db: Kysely<Database>, ids: readonly string[]) => Promise<AnyRow[]>
+  readonly #byKeys: (db: Kysely<Database>, keys: readonly number[]) => Promise<AnyRow[]>
   readonly #idExists: PreparedQuery<[string], { id: string }>
   readonly #remove: PreparedQuery<[number], unknown>
   readonly #insert: PreparedQuery<Parameter[], { n: number }>
@@ -34,16 +33,9 @@ class RecordTable {
     this.#columns = columns
     this.sets = sets
     const conditions = subtypeConditions(definition)
-    this.#byId = prepareQuery((db, id) => {
-      const query = untyped(db).selectFrom(table).selectAll().where('id', '=', id)
-      return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
-    })
-    const among = (column: string): PreparedQuery<[json: string], AnyRow> =>
-      prepareQuery((db, json) => {
-        const query = untyped(db)
-          .selectFrom(table)
-          .selectAll()
-          .where(isElementOf(db, column, json))
+    const among = <V extends string | number>(column: string) =>
+      prepareQueryAmong<V, AnyRow>((db, isAmong) => {
+        const query = untyped(db).selectFrom(table).selectAll().where(isAmong(column))
         return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
       })
     this.#byIds = among('id')
@@ -61,17 +53,17 @@ class RecordTable {
   }
 
   async findById(db: Kysely<Database>, id: string): Promise<AnyRow | undefined> {
-    return (await this.#byId(db, id))[0]
+    return (await this.#byIds(db, [id]))[0]
   }
 
   /** The rows of those ids that exist, in no particular order. */
   findByIds(db: Kysely<Database>, ids: readonly string[]): Promise<AnyRow[]> {
-    return this.#byIds(db, JSON.stringify(ids))
+    return this.#byIds(db, ids)
   }
 
   /** The rows of those keys (`n`) that exist, in no particular order. */
   findByKeys(db: Kysely<Database>, keys: readonly number[]): Promise<AnyRow[]> {
-    return this.#byKeys(db, JSON.stringify(keys))
+    return this.#byKeys(db, keys)
   }
 
   async exists(db: Kysely<Database>, id: string): Promise<boolean> {

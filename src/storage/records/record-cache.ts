@@ -26,7 +26,7 @@ interface Partition {
 }
 
 /** The names of changes that concern no record. */
-const WITHOUT_RECORDS: ReadonlySet<string> = new Set(['machines', 'revocations'])
+const WITHOUT_RECORDS: ReadonlySet<string> = new Set(['machines', 'presence', 'revocations'])
 
 export class RecordCache implements Cache {
   readonly kind = 'cache'

@@ -6,24 +6,23 @@ import type { Reference } from '../../definitions/model/record-plan.ts'
 import type { AnyResource, AnyRow, ComputedInput } from '../../definitions/resources/define.ts'
 import { resources } from '../../definitions/resources/index.ts'
 import type { Database } from '../database.ts'
-import { type PreparedQuery, prepareQuery } from '../prepared-queries.ts'
-import { isElementOf, untyped } from '../untyped.ts'
+import { prepareQueryAmong } from '../prepared-queries.ts'
+import { untyped } from '../untyped.ts'
 
-/** By resource: the statement that finds rows by a JSON array of ids, with the columns that references show. */
-const queries: ReadonlyMap<string, { readonly resource: AnyResource; readonly find: PreparedQuery<[string], AnyRow> }> =
-  new Map(
-    (resources as readonly AnyResource[]).map((resource) => [
-      resource.plural,
-      { resource, find: prepareQuery((db, ids) => selectReferenced(db, resource, ids)) },
-    ]),
-  )
+/** By resource: the statement that finds rows by their ids, with the columns that references show. */
+const queries = new Map(
+  (resources as readonly AnyResource[]).map((resource) => [resource.plural, { resource, find: prepareFind(resource) }]),
+)
 
-function selectReferenced(db: Kysely<Database>, resource: AnyResource, ids: string) {
+function prepareFind(resource: AnyResource) {
   const columns = new Set([...listLinkColumns(resource), ...('name' in resource.fields ? ['name'] : [])])
-  return untyped(db)
-    .selectFrom(resource.table)
-    .select([...columns])
-    .where(isElementOf(db, 'id', ids)) as never
+  return prepareQueryAmong<string, AnyRow>(
+    (db, isAmong) =>
+      untyped(db)
+        .selectFrom(resource.table)
+        .select([...columns])
+        .where(isAmong('id')) as never,
+  )
 }
 
 /** References to the records of `plural` with these ids; ids without a record are absent in the result. */
@@ -35,7 +34,7 @@ export async function findReferences(
   const query = queries.get(plural)
   const uniqueIds = [...new Set(ids)]
   if (!query || uniqueIds.length === 0) return new Map()
-  const rows = await query.find(db, JSON.stringify(uniqueIds))
+  const rows = await query.find(db, uniqueIds)
   return new Map(rows.map((row) => [row.id, renderReference(query.resource, row)]))
 }
 
