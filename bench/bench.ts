@@ -92,6 +92,11 @@ export class Bench {
     })
   }
 
+  /** A new directory for files of one measurement. */
+  makeDirectory(): string {
+    return mkdtempSync(join(this.#directory, 'files-'))
+  }
+
   floor(): Promise<Floor> {
     this.#floor ??= this.loaded().then(({ network }) => Floor.start(network.controller.data))
     return this.#floor

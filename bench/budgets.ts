@@ -48,10 +48,15 @@ export const bounds = {
   joinEverythingMilliseconds: 50,
   /** The cost of a request among the most identities, divided by its cost among the fewest. */
   growth: 1.2,
+  /** The same of reads that are spread over more records than are cached. */
+  growthOfSpreadReads: 1.3,
   /** After loading a model of up to `fewIdentities`. */
   residentMegabytes: 250,
   startSeconds: 1.5,
   fewIdentities: 10_000,
+  /** To adopt a network of OpenZiti's controller, 100,000 identities at most. */
+  adoptionSeconds: 60,
+  adoptionMegabytes: 500,
   /** Resident memory for each connected router. */
   routerKilobytes: 100,
   /** From the hello of a router until it has all API sessions. */

@@ -12,8 +12,9 @@ import { type Options, readOptions, UsageError, usage } from './options.ts'
 import { comparisonLines } from './report/comparison.ts'
 import { Printer } from './report/printer.ts'
 import { Progress } from './report/progress.ts'
-import { isMet, type Report, type Result } from './report/results.ts'
+import { failUnmeasured, isMet, type Report, type Result } from './report/results.ts'
 import { mediansOf } from './report/statistics.ts'
+import { adoptionMeasurements } from './scenarios/adoption.ts'
 import { growthMeasurements } from './scenarios/growth.ts'
 import { routerModelMeasurements } from './scenarios/router-model.ts'
 import { routerMeasurements } from './scenarios/routers.ts'
@@ -78,6 +79,7 @@ function selectMeasurements(model: Model, only: readonly string[]): Measurement[
     ...writeMeasurements,
     ...togetherMeasurements(model),
     ...growthMeasurements(model),
+    ...adoptionMeasurements(model),
     ...routerMeasurements(model),
     ...routerModelMeasurements(model),
     ...stormMeasurements(model),
@@ -119,15 +121,15 @@ async function measureAll(options: Options, measurements: readonly Measurement[]
 async function measureRepeatedly(bench: Bench, measurement: Measurement, repeat: number): Promise<Result[]> {
   const { section, name, needs, isOnce = false } = measurement
   try {
-    const { network } = await bench.loaded()
-    const missing = await network.api.missing(needs)
+    // A measurement without operations may load no network either.
+    const missing = needs.length === 0 ? [] : await (await bench.loaded()).network.api.missing(needs)
     if (missing.length > 0) {
       const why = missing.map(({ method, path }) => `${method} ${path}`).join(', ')
       return [{ kind: 'not-built-yet', section, name, why }]
     }
     const runs: Result[][] = []
     for (let turn = 0; turn < (isOnce ? 1 : repeat); turn++) runs.push(await measurement.measure(bench))
-    return mediansOf(runs)
+    return mediansOf(runs).map(failUnmeasured)
   } catch (error) {
     const kind = error instanceof NotBuiltYet ? 'not-built-yet' : 'failed'
     return [{ kind, section, name, why: (error as Error).message }]

@@ -213,7 +213,7 @@ const LIMITS = {
 } as const
 
 /** Settings from the environment must not change what is measured. */
-function plainEnvironment(): NodeJS.ProcessEnv {
+export function plainEnvironment(): NodeJS.ProcessEnv {
   const foreign = /^(CONTROLLER_|NODE_OPTIONS$|GLIBC_TUNABLES$|NODE_EXTRA_CA_CERTS$|NODE_V8_COVERAGE$)/
   const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
   return { ...Object.fromEntries(own), ...LIMITS }

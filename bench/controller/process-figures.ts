@@ -41,6 +41,18 @@ export function machineMicroseconds(): number {
   return (user + nice + system + irq + softirq + steal) * MICROSECONDS_A_TICK
 }
 
+/** The most that the resident memory of a process was, bytes. */
+export function peakBytes(pid: number): number {
+  const [, kibibytes = 0] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kibibytes) * 1024
+}
+
+/** The number of files and connections that this process may open, and each that it starts. Node.js takes all that it is granted. */
+export function maxDescriptors(): number {
+  const [, most = 'unlimited'] = /^Max open files +\S+ +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+  return most === 'unlimited' ? Number.POSITIVE_INFINITY : Number(most)
+}
+
 /** Resident memory of a process, bytes. */
 export function residentBytes(pid: number): number {
   const [, kibibytes = Number.NaN] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []

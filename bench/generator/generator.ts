@@ -33,7 +33,7 @@ export interface PreparedRun {
 // Each run counts from here on by itself, so that no two send the same number.
 const NUMBERS_EACH_RUN = 1_000_000
 
-let countFrom = 0
+let runs = 0
 
 export class Generator {
   readonly #worker = new Worker(new URL('./worker.js', import.meta.url))
@@ -84,16 +84,16 @@ export class Generator {
   }
 
   async #prepare(target: Target, requests: readonly Buffer[], load: Plan['load']): Promise<PreparedRun> {
-    countFrom += NUMBERS_EACH_RUN
-    const plan: Plan = { target, requests: packRequests(requests), countFrom, load }
-    const { meanBodyBytes } = await this.#told({ kind: 'prepare', plan }, 'ready')
-    const run = async (milliseconds: number | undefined, isLast: boolean) =>
-      (await this.#told({ kind: 'go', milliseconds, isLast }, 'done')).outcome
+    const run = ++runs
+    const plan: Plan = { target, requests: packRequests(requests), countFrom: run * NUMBERS_EACH_RUN, load }
+    const { meanBodyBytes } = await this.#told({ run, kind: 'prepare', plan }, 'ready')
+    const go = async (milliseconds: number | undefined, isLast: boolean) =>
+      (await this.#told({ run, kind: 'go', milliseconds, isLast }, 'done')).outcome
     return {
       meanBodyBytes,
-      go: (milliseconds) => run(milliseconds, true),
-      goPart: (milliseconds) => run(milliseconds, false),
-      stop: () => this.#worker.postMessage({ kind: 'stop' } satisfies ToWorker),
+      go: (milliseconds) => go(milliseconds, true),
+      goPart: (milliseconds) => go(milliseconds, false),
+      stop: () => this.#worker.postMessage({ run, kind: 'stop' } satisfies ToWorker),
     }
   }
 

@@ -80,10 +80,12 @@ export interface Outcome {
   readonly storm?: StormFigures
 }
 
-export type ToWorker =
+/** Each order names its run: others may be prepared before it goes. */
+export type ToWorker = { readonly run: number } & (
   | { readonly kind: 'prepare'; readonly plan: Plan }
   | { readonly kind: 'go'; readonly milliseconds: number | undefined; readonly isLast: boolean }
   | { readonly kind: 'stop' }
+)
 
 export type FromWorker =
   | { readonly kind: 'ready'; readonly meanBodyBytes: number }

@@ -1,4 +1,4 @@
-// The worker thread of a generator: does one run after the other as it is told.
+// The worker thread of a generator: prepares runs, and does one after the other as it is told.
 import { parentPort } from 'node:worker_threads'
 import { ClosedLoopLoad } from './closed-loop.ts'
 import { CrowdLoad } from './crowd.ts'
@@ -10,17 +10,22 @@ const PROGRESS_INTERVAL_MS = 200
 const port = parentPort
 if (!port) throw new Error('this is a worker thread')
 const tell = (message: FromWorker) => port.postMessage(message)
-let load: Load | undefined
+const loads = new Map<number, Load>()
 
-function tellFailure({ message }: Error): void {
-  load?.close()
-  tell({ kind: 'failed', message })
+function end(run: number): void {
+  loads.get(run)?.close()
+  loads.delete(run)
 }
 
 port.on('message', (message: ToWorker) => {
-  if (message.kind === 'prepare') prepare(message.plan).catch(tellFailure)
-  else if (message.kind === 'go') run(message.milliseconds, message.isLast).catch(tellFailure)
-  else load?.stop()
+  const { run } = message
+  const tellFailure = ({ message }: Error) => {
+    end(run)
+    tell({ kind: 'failed', message })
+  }
+  if (message.kind === 'prepare') prepare(run, message.plan).catch(tellFailure)
+  else if (message.kind === 'go') go(run, message.milliseconds, message.isLast).catch(tellFailure)
+  else loads.get(run)?.stop()
 })
 
 function createLoad(plan: Plan): Load {
@@ -34,19 +39,20 @@ function createLoad(plan: Plan): Load {
   }
 }
 
-async function prepare(plan: Plan): Promise<void> {
-  load = createLoad(plan)
+async function prepare(run: number, plan: Plan): Promise<void> {
+  const load = createLoad(plan)
+  loads.set(run, load)
   tell({ kind: 'ready', meanBodyBytes: await load.prepare() })
 }
 
-async function run(milliseconds: number | undefined, isLast: boolean): Promise<void> {
-  const running = load
+async function go(run: number, milliseconds: number | undefined, isLast: boolean): Promise<void> {
+  const running = loads.get(run)
   if (!running) throw new Error('nothing was prepared')
   const ticking = setInterval(() => tell({ kind: 'progress', completed: running.completed }), PROGRESS_INTERVAL_MS)
   try {
     tell({ kind: 'done', outcome: await running.run(milliseconds) })
   } finally {
     clearInterval(ticking)
-    if (isLast) running.close()
+    if (isLast) end(run)
   }
 }

@@ -95,10 +95,10 @@ export class Network {
   }
 
   /** Ids of identities, each with the number it was made from: of all, or of a sample from everywhere among them. */
-  identities(): Promise<readonly { readonly id: string; readonly at: number }[]> {
-    return this.once('identities', async () => {
+  identities(most = MAX_NAMED): Promise<readonly { readonly id: string; readonly at: number }[]> {
+    return this.once(`${most} identities`, async () => {
       const { identities } = this.model
-      const pages = Math.ceil(Math.min(MAX_NAMED, identities) / NAMED_TOGETHER)
+      const pages = Math.ceil(Math.min(most, identities) / NAMED_TOGETHER)
       const result = await forEach(Array.from({ length: pages }), (_, page) => {
         const skip = Math.floor((page * identities) / pages)
         return this.api.page<Named>('/identities', `${LOADED} sort by name`, skip, NAMED_TOGETHER)

@@ -22,6 +22,7 @@ const NAME_WIDTHS: Readonly<Record<Section, number>> = {
   writes: 74,
   together: 74,
   growth: 48,
+  adoption: 74,
   routers: 98,
   storm: 74,
   soak: 74,
@@ -32,6 +33,7 @@ const titles: Readonly<Record<Section, string>> = {
   writes: 'Writes, and the share of their commits',
   together: 'Much at once, and what others notice',
   growth: 'The same in a small and in a large network',
+  adoption: "Adopting a network of OpenZiti's controller",
   start: 'Memory and starting',
   routers: 'Many routers',
   storm: 'All clients at once',
@@ -78,6 +80,7 @@ const growthColumns: readonly Column<GrowthFigures>[] = [
 const columnsOf: Readonly<Record<Section, readonly { title: string; width: number }[]>> = {
   requests: requestColumns,
   together: factColumns,
+  adoption: factColumns,
   growth: growthColumns,
   start: factColumns,
   writes: factColumns,

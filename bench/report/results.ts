@@ -1,6 +1,16 @@
 // The results of measurements.
 
-export const sections = ['requests', 'start', 'writes', 'together', 'growth', 'routers', 'storm', 'soak'] as const
+export const sections = [
+  'requests',
+  'start',
+  'writes',
+  'together',
+  'growth',
+  'adoption',
+  'routers',
+  'storm',
+  'soak',
+] as const
 export type Section = (typeof sections)[number]
 
 interface Named {
@@ -81,6 +91,16 @@ export function isMet(result: Result): boolean | undefined {
     default:
       return undefined
   }
+}
+
+/** A result has failed if one of its figures is infinite or not a number, because nothing was completed. */
+export function failUnmeasured(result: Result): Result {
+  const unmeasured = Object.entries(result).find(([, figure]) =>
+    [figure].flat().some((value) => typeof value === 'number' && !Number.isFinite(value)),
+  )
+  if (!unmeasured) return result
+  const { section, name } = result
+  return { kind: 'failed', section, name, why: `nothing was completed: ${unmeasured[0]} is ${unmeasured[1]}` }
 }
 
 /** A run as `--json` keeps it. */

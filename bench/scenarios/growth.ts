@@ -31,7 +31,7 @@ export function growthMeasurements({ growth: sizes }: Model): readonly Measureme
           sizes,
           cpuMicroseconds,
           times: many / few,
-          atMostTimes: bounds.growth,
+          atMostTimes: workload.atMostGrowth ?? bounds.growth,
         },
       ]
     },

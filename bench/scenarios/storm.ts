@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
 import { bounds, budgets } from '../budgets.ts'
 import { CLIENT, forEach, MANAGEMENT } from '../controller/api.ts'
+import { maxDescriptors } from '../controller/process-figures.ts'
 import type { Outcome, StormMember } from '../generator/plan.ts'
 import { type RequestParts, requestBytes } from '../generator/requests.ts'
 import { SERVICE, TOKEN } from '../generator/storm.ts'
@@ -28,6 +29,8 @@ const REST_TIMES = 2.5
 const BYTES_A_MEGABYTE = 1_000_000
 // For the handshakes of the bare server.
 const MAX_BARE = 500
+// Of both processes, besides the connections of the devices and routers: files, listeners, other connections.
+const OTHER_DESCRIPTORS = 500
 
 const count = (number: number) => number.toLocaleString('en')
 const addressOf = (at: number) => `127.0.1.${1 + (at % ADDRESSES)}`
@@ -54,15 +57,16 @@ interface Crowd {
   readonly resumes?: boolean
 }
 
-export function stormMeasurements({ storm }: Model): readonly Measurement[] {
-  const { devices, people, enrolling } = storm
+export function stormMeasurements({ storm, connectedRouters }: Model): readonly Measurement[] {
+  const { people, enrolling } = storm
+  const devices = Math.max(0, Math.min(storm.devices, maxDescriptors() - connectedRouters - OTHER_DESCRIPTORS))
   const needs = [client('POST', '/authenticate'), client('GET', '/services'), client('POST', '/sessions')]
   return [
     {
       section: 'storm',
       name: `${count(devices)} devices`,
       needs,
-      measure: (bench) => measureDevices(bench, `${count(devices)} devices`),
+      measure: (bench) => measureDevices(bench, devices),
     },
     {
       section: 'storm',
@@ -90,9 +94,10 @@ export function stormMeasurements({ storm }: Model): readonly Measurement[] {
   ]
 }
 
-async function measureDevices(bench: Bench, name: string): Promise<Fact[]> {
+async function measureDevices(bench: Bench, devices: number): Promise<Fact[]> {
+  const name = `${count(devices)} devices`
   const { network } = await bench.loadedForRouters()
-  const members = await devicesOf(network)
+  const members = await devicesOf(network, devices)
   const requests = [requestBytes(signIn)]
   const bare = await measureBareHandshakes(bench, members)
   const full = await weather(bench, network, name, { requests, members, isSignIn: true })
@@ -115,9 +120,9 @@ async function measureDevices(bench: Bench, name: string): Promise<Fact[]> {
 }
 
 /** Enrolls the devices, each with a certificate of its own. */
-function devicesOf(network: Network): Promise<readonly StormMember[]> {
+function devicesOf(network: Network, devices: number): Promise<readonly StormMember[]> {
   return network.once('devices of the storm', async () =>
-    forEach(await invitations(network, network.model.storm.devices), async ({ request, key }, at) => {
+    forEach(await invitations(network, devices), async ({ request, key }, at) => {
       const { cert } = (await network.api.data(request)) as { cert: string }
       return { credential: { cert, key }, request: 0, address: addressOf(at) }
     }),

@@ -1,5 +1,5 @@
 // The requests of administrators and their scripts to the management API.
-import { budgets } from '../budgets.ts'
+import { bounds, budgets } from '../budgets.ts'
 import type { Traffic } from '../generator/generator.ts'
 import { COUNTER } from '../generator/requests.ts'
 import type { Network } from '../model/network.ts'
@@ -10,11 +10,11 @@ import { management, type Workload } from './workload.ts'
 const listIdentities = management('GET', '/identities')
 const listed = (filter: string) => `/identities?${new URLSearchParams({ filter })}`
 
-/** A read for each identity of a network. */
+/** A read for each identity of a network. @param most of so many at most, if not of the usual sample */
 const forEachIdentity =
-  (path: (identity: { id: string; at: number }, network: Network) => string) =>
+  (path: (identity: { id: string; at: number }, network: Network) => string, most?: number) =>
   async (network: Network): Promise<Traffic> => ({
-    requests: (await network.identities()).map((identity) =>
+    requests: (await network.identities(most)).map((identity) =>
       network.api.managementRequest('GET', path(identity, network)),
     ),
   })
@@ -31,6 +31,14 @@ export const readingWorkloads: readonly Workload[] = [
     inFlight: 8,
     isFlat: true,
     traffic: forEachIdentity(({ id }) => `/identities/${id}`),
+  },
+  {
+    name: 'GET identities/{id}, spread over all',
+    needs: [management('GET', '/identities/{id}')],
+    inFlight: 8,
+    isFlat: true,
+    atMostGrowth: bounds.growthOfSpreadReads,
+    traffic: forEachIdentity(({ id }) => `/identities/${id}`, Number.POSITIVE_INFINITY),
   },
   {
     name: 'GET identities?limit=10',

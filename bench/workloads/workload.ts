@@ -13,6 +13,8 @@ export interface Workload {
   readonly inFlight: number
   /** It must cost the same in a network of any size. */
   readonly isFlat?: boolean
+  /** If it is flat: how many times as much it may cost among the most identities, if another number than for the rest. */
+  readonly atMostGrowth?: number
   /** The requests to send. @param milliseconds for how long, if each request can be sent once only */
   traffic(network: Network, milliseconds: number): Promise<Traffic>
 }

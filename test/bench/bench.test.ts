@@ -160,6 +160,31 @@ describe('a run of some things', () => {
     3 * MINUTES,
   )
 
+  it(
+    'measures bursts of load also if nothing was measured before them',
+    async () => {
+      const figures = join(home, 'bursts.json')
+      const only = ['--only', 'storm of writes', '--only', 'enrollments at once']
+
+      const { code } = await bench(...flags, ...only, '--json', figures)
+
+      const { results } = JSON.parse(readFileSync(figures, 'utf8')) as Report
+      const completed = results.find(({ name }) => name === 'storm of writes: completed')
+      expect(code).toBe(0)
+      expect(results.map(({ kind }) => kind)).not.toContain('failed')
+      expect(completed?.kind === 'fact' && completed.value).toBeGreaterThan(0)
+    },
+    1 * MINUTES,
+  )
+
+  it('lets as many devices come in a storm as the limit of file descriptors allows, and names their number', async () => {
+    const limited = ['-c', 'ulimit -n 1200 && exec "$@"', 'sh', process.execPath, MAIN]
+
+    const { stdout } = await run('sh', [...limited, '--model', 'medium', '--list'], env)
+
+    expect(stdout).toContain('storm: 200 devices\n')
+  })
+
   it('refuses what it does not understand with the reason', async () => {
     const notes = join(home, 'notes.json')
     writeFileSync(notes, '{"format":9}')
