@@ -21,6 +21,7 @@ import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { exitOnSignals } from '../foundation/interrupts.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
+import { partFlags, readParts } from './adopt-parts.ts'
 
 const WHEN_LOCKED = 'stop the controller first'
 
@@ -32,29 +33,39 @@ export class Adopt extends PrintingCommand {
   static override flags = {
     'data-dir': dataDirectoryFlag,
     from: Flags.string({
-      description: "The configuration file of OpenZiti's controller.",
+      description:
+        "The configuration file of OpenZiti's controller. Without it, state --database and the flags of its parts below.",
       helpValue: 'FILE',
-      required: true,
     }),
     database: Flags.string({
       description:
         'Its database, if it is not where the configuration says: a snapshot, the ctrl-ha.db of a cluster, or the state.bin of one of its snapshots.',
       helpValue: 'FILE',
     }),
+    ...partFlags,
     'root-key': Flags.string({
-      description: 'The key of its root certificate, if it is not beside the certificate.',
+      description: 'The key of its root certificate, if it is not next to the certificate.',
       helpValue: 'FILE',
+    }),
+    'client-bundle': Flags.string({
+      description:
+        'The authorities that a client stored when it enrolled: its identity file, or a PEM file. The report says whether this client accepts the server certificate. Can be repeated.',
+      helpValue: 'FILE',
+      multiple: true,
+      multipleNonGreedy: true,
     }),
     'env-file': Flags.string({
       description:
         'A file with the environment variables that the configuration names. Default: those of this command.',
       helpValue: 'FILE',
+      dependsOn: ['from'],
     }),
     'path-prefix': Flags.string({
       description: 'How paths of the configuration begin, and how they begin on this machine. Can be repeated.',
       helpValue: 'OLD=NEW',
       multiple: true,
       multipleNonGreedy: true,
+      dependsOn: ['from'],
     }),
     trial: Flags.string({
       description:
@@ -72,14 +83,16 @@ export class Adopt extends PrintingCommand {
   static override examples = [
     '<%= config.bin %> <%= command.id %> --from /etc/ziti/controller.yaml --data-dir ./data --dry-run',
     '<%= config.bin %> <%= command.id %> --from /etc/ziti/controller.yaml --data-dir ./data --yes',
+    '<%= config.bin %> <%= command.id %> --database ctrl.db --signing-cert signer.pem --signing-key signer.key --ca cas.pem --server-cert server.pem --server-key server.key --control-cert client.pem --address ctrl.example.com:1280 --control-address ctrl.example.com:6262 --data-dir ./data',
   ]
 
   async run(): Promise<void> {
     const { flags } = await this.parse(Adopt)
     const directory = resolveDataDirectory(flags['data-dir'])
     const options = {
-      configuration: flags.from as string,
+      configuration: flags.from ?? readParts(flags),
       ...(flags.database === undefined ? {} : { database: flags.database }),
+      clientBundles: flags['client-bundle'] ?? [],
       ...(flags['root-key'] === undefined ? {} : { rootKey: flags['root-key'] }),
       env: flags['env-file'] === undefined ? process.env : parseEnv(readFileSync(flags['env-file'], 'utf8')),
       pathPrefixes: readPathPrefixes(flags['path-prefix'] ?? []),
@@ -132,9 +145,16 @@ export class Adopt extends PrintingCommand {
   async #verify(options: AdoptOptions, output: unknown): Promise<void> {
     await assertInitialized(options.directory)
     const { verifyAdoption } = await import('../../src/adopt.ts')
-    const { rights, notes } = await verifyAdoption(options).catch(explainOpenError(options.directory, WHEN_LOCKED))
-    const sentence = [`${describeRights(rights)}.`, ...notes.map(({ problem }) => `  ${problem}`)].join('\n')
-    await this.print({ kind: 'done', sentence, facts: { directory: options.directory, rights, notes } }, output)
+    const { rights, clientBundles, notes } = await verifyAdoption(options).catch(
+      explainOpenError(options.directory, WHEN_LOCKED),
+    )
+    const sentence = [
+      `${describeRights(rights)}.`,
+      ...clientBundles.map(describeBundle),
+      ...notes.map((note) => `  ${describeNote(note)}`),
+    ].join('\n')
+    const { directory } = options
+    await this.print({ kind: 'done', sentence, facts: { directory, rights, clientBundles, notes } }, output)
   }
 }
 
@@ -158,17 +178,26 @@ function describeRights({ dial, bind, routers, serviceRouters }: AdoptionReport[
   return `The rights are those of the former network: ${dial} to dial, ${bind} to bind, ${routers} of identities and ${serviceRouters} of services to use a router`
 }
 
+function describeBundle({ path, certificates, objection }: AdoptionReport['clientBundles'][number]): string {
+  const verdict = objection === null ? 'accepts' : 'does not accept'
+  return `A client with the ${certificates} certificates of ${path} ${verdict} the server certificate${objection === null ? '' : `: ${objection}`}.`
+}
+
+function describeNote({ kind, name, id, problem }: AdoptionReport['notes'][number]): string {
+  return `${[kind, name || id].filter((part) => part !== '').join(' ')}: ${problem}`
+}
+
 /** The report, as an operator reads it before the switch. */
 function describeReport(report: AdoptionReport): string {
   const { source, controllerId, counts, listeners, advertise, tunnelers, notes, noteCount } = report
   const records = Object.entries(counts)
     .filter(([, { found }]) => found > 0)
     .map(([kind, { found, adopted }]) => `  ${kind}: ${adopted === found ? found : `${adopted} of ${found}`}`)
-  const names = notes.map(({ kind, name, id, problem }) => `  ${kind} ${name || id}: ${problem}`)
   return [
     `The database ${source.database} (schema ${source.schema}) of the controller ${controllerId}:`,
     ...records,
     `${describeRights(report.rights)}.`,
+    ...report.clientBundles.map(describeBundle),
     `Clients and routers know these addresses, which must stay: ${advertise.join(', ')}`,
     ...listeners.map(({ address, apis }) => `It will listen on ${address}: ${apis.join(', ')}`),
     ...(report.hasRootKey
@@ -181,7 +210,9 @@ function describeReport(report: AdoptionReport): string {
     ...(tunnelers.length === 0
       ? []
       : [`Restart these routers once after the switch, because they tunnel themselves: ${tunnelers.join(', ')}`]),
-    ...(noteCount === 0 ? ['Everything is adopted as it is.'] : ['Different afterwards:', ...names]),
+    ...(noteCount === 0
+      ? ['Everything is adopted as it is.']
+      : ['Different afterwards:', ...notes.map((note) => `  ${describeNote(note)}`)]),
     ...(noteCount > notes.length ? [`  and ${noteCount - notes.length} more`] : []),
   ].join('\n')
 }

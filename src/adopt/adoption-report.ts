@@ -1,5 +1,6 @@
 // The report of an adoption: what was taken over, what was not, and what the operator has to keep in mind.
 import type { AdoptionNote } from './adoption-notes.ts'
+import type { BundleVerdict } from './client-bundles.ts'
 import type { AdoptedCounts } from './import-records.ts'
 
 export interface AdoptionReport {
@@ -15,12 +16,14 @@ export interface AdoptionReport {
     /** Services and the edge routers over which they may be used. */
     readonly serviceRouters: number
   }
+  /** Of the clients whose bundles the operator stated. */
+  readonly clientBundles: readonly BundleVerdict[]
   readonly listeners: readonly { readonly address: string; readonly apis: readonly string[] }[]
   readonly advertise: readonly string[]
   /** Whether the signing certificate can be replaced. */
   readonly hasRootKey: boolean
   readonly rootEnds: string
-  /** Until when the former controller knows every certificate; null if there is no trial. */
+  /** The time until which the former controller knows every certificate; null without a trial. */
   readonly trialEnds: string | null
   /** The edge routers that dial and host services themselves: each has to be restarted once. */
   readonly tunnelers: readonly string[]

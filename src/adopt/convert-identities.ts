@@ -14,8 +14,16 @@ import { identityTypeIds } from '../definitions/resources/identity-types.ts'
 import { mfaEnrollments } from '../definitions/resources/mfa-enrollments.ts'
 import { serviceConfigs } from '../definitions/resources/service-configs.ts'
 import { isUuid, newId, newToken } from '../foundation/ids.ts'
-import { computeFingerprint, computeFingerprint256, readNotBefore } from '../pki/certificates.ts'
+import {
+  computeFingerprint,
+  computeFingerprint256,
+  type EncodedCertificate,
+  readFacts,
+  readNotBefore,
+  toCertificatePem,
+} from '../pki/certificates.ts'
 import { buildChain } from '../pki/chains.ts'
+import { DerError } from '../pki/der.ts'
 import { parsePemBlocks } from '../pki/pem.ts'
 import type { Conversion, ConvertedRecord, KindConversion } from './conversion.ts'
 import type { SourceRecord } from './source-records.ts'
@@ -183,9 +191,9 @@ function toCertificate(
   record: SourceRecord,
   authorities: ReadonlyMap<string, readonly X509Certificate[]>,
 ): Record<string, unknown> | string {
-  const [leaf] = parseCertificates(record.text('certPem'))
-  if (!leaf) return 'its certificate cannot be read: it has to enroll again'
   const isIssuedByNetwork = record.flag('isIssuedByNetwork')
+  const leaf = readLeaf(record.text('certPem'))
+  if (!leaf) return 'its certificate cannot be read: it has to enroll again'
   const caId = isIssuedByNetwork ? null : findAuthority(leaf, authorities)
   if (caId === undefined) return 'no authority of the network issued its certificate: it has to enroll again'
   return {
@@ -201,12 +209,28 @@ function toCertificate(
 }
 
 function findAuthority(
-  leaf: X509Certificate,
+  encoded: EncodedCertificate,
   authorities: ReadonlyMap<string, readonly X509Certificate[]>,
 ): string | undefined {
+  const [leaf] = parseCertificates(toCertificatePem(encoded))
+  if (!leaf) return undefined
   for (const [id, [anchor, ...others]] of authorities)
     if (anchor && buildChain(leaf, others, [anchor], { now: readNotBefore(leaf), ignoreLeafDates: true })) return id
   return undefined
+}
+
+/** The first certificate, which OpenSSL does not parse: that takes longer than all other work for its record. */
+function readLeaf(pem: string | null): EncodedCertificate | undefined {
+  const [block] = parsePemBlocks(pem ?? '')
+  if (!block) return undefined
+  const leaf = { raw: block.bytes }
+  try {
+    readFacts(leaf)
+    return leaf
+  } catch (error) {
+    if (error instanceof DerError) return undefined
+    throw error
+  }
 }
 
 function parseCertificates(pem: string | null): X509Certificate[] {

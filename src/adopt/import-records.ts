@@ -32,7 +32,7 @@ import {
 import type { SourceDatabase, SourceRecord } from './source-records.ts'
 
 /** How many records one transaction imports: they are in memory until it ends. */
-const RECORDS_PER_TRANSACTION = 2_000
+const RECORDS_PER_TRANSACTION = 250
 
 // Clients of the former controller sent them, and their values were what it accepted.
 const TOLERANCE = {

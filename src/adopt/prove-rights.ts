@@ -161,9 +161,9 @@ function createMatcher(roles: readonly string[], isAllOf: boolean): (bearer: Rol
   return (bearer) => {
     if (ids.has(bearer.id)) return true
     if (attributes.length === 0) return false
-    const attributesOfBearer = new Set(bearer.attributes)
+    // Both lists are short, and every policy is compared with every bearer.
     return isAllOf
-      ? attributes.every((each) => attributesOfBearer.has(each))
-      : attributes.some((each) => attributesOfBearer.has(each))
+      ? attributes.every((each) => bearer.attributes.includes(each))
+      : attributes.some((each) => bearer.attributes.includes(each))
   }
 }

@@ -18,7 +18,6 @@ const DATE_ERRORS: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_
 export async function findChainObjection(
   authority: Authority,
   bundle: readonly X509Certificate[],
-  host: string,
   now: Instant,
 ): Promise<string | undefined> {
   const server = createServer({ key: authority.serverKeyPem, cert: authority.serverChainPem })
@@ -32,7 +31,6 @@ export async function findChainObjection(
       ca,
       servername: 'localhost',
       checkServerIdentity: () => undefined,
-      host,
     })
     const finish = (objection: string | undefined) => {
       socket.destroy()

@@ -3,7 +3,7 @@ import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'n
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, extname, join } from 'node:path'
 import type { AdoptedAuthority, KeyedCertificate } from '../pki/authority-files.ts'
-import { isWithinDates } from '../pki/certificates.ts'
+import { isWithinDates, listNamedHosts } from '../pki/certificates.ts'
 import { findAuthorityObjection, isSelfSigned } from '../pki/chains.ts'
 import { parsePemBlocks } from '../pki/pem.ts'
 import type { SourceConfiguration } from './source-configuration.ts'
@@ -13,13 +13,13 @@ import { SourceError } from './source-error.ts'
 export interface SourceAuthority extends AdoptedAuthority {
   /** The name by which routers know the controller. */
   readonly controllerId: string
-  /** The hosts for which the server certificate is valid. */
+  /** The hosts for which the server certificates of its listeners are valid. */
   readonly hosts: readonly string[]
   /** The authorities that clients stored when they enrolled. */
   readonly clientBundle: readonly X509Certificate[]
 }
 
-/** @param rootKeyPath where the key of the root is, if it is not beside its certificate */
+/** @param rootKeyPath the path of the root's key, if it is not next to its certificate */
 export function readSourceAuthority(
   configuration: SourceConfiguration,
   now: number,
@@ -28,20 +28,16 @@ export function readSourceAuthority(
   const signing = configuration.part('edge').part('enrollment').part('signingCert')
   const identity = configuration.part('identity')
   const webs = configuration.list('web')
-  const intermediate = readKeyed(signing, 'cert', 'key', 'edge.enrollment.signingCert')
+  const intermediate = readKeyed(signing, 'cert', 'key')
   requireUsable(intermediate.certificate, now)
   const sources = [
-    ...[
-      signing.pem('cert'),
-      signing.pem('ca'),
-      identity.pem('ca'),
-      ...webs.map((web) => web.part('identity').pem('ca')),
-    ],
-  ].flatMap((pem) => pem ?? [])
+    ...[...signing.pems('cert'), ...signing.pems('ca'), ...identity.pems('ca')],
+    ...webs.flatMap((web) => web.part('identity').pems('ca')),
+  ]
   const authorities = distinct(sources.flatMap(({ content }) => parseCertificates(content))).filter(
     (certificate) => findAuthorityObjection(certificate) === undefined,
   )
-  const root = findRoot(intermediate.certificate, authorities)
+  const root = findRoot(intermediate.certificate, authorities, identity.describe('ca'))
   const server = readServer(configuration, webs, identity)
   const former = authorities.filter((one) => one !== root && !one.raw.equals(intermediate.certificate.raw))
   const ownChain = parseCertificates(identity.pem('cert')?.content ?? '')
@@ -53,7 +49,7 @@ export function readSourceAuthority(
     former,
     server: server.keyed,
     controllerId: readCommonName(ownChain[0] ?? server.keyed.certificate),
-    hosts: listHosts(server.keyed.certificate),
+    hosts: listHosts([identity, ...webs.map((web) => web.part('identity'))]),
     clientBundle: authorities,
   }
 }
@@ -69,27 +65,24 @@ function readServer(
   const own = web?.part('identity')
   const holder = own?.has('server_cert') ? own : identity
   const key = holder.has('server_key') ? 'server_key' : 'key'
-  const keyed = readKeyed(holder, 'server_cert', key, 'identity')
+  const keyed = readKeyed(holder, 'server_cert', key)
   return { keyed, chainPem: holder.pem('server_cert')?.content ?? '' }
 }
 
-function readKeyed(part: SourceConfiguration, cert: string, key: string, place: string): KeyedCertificate {
+function readKeyed(part: SourceConfiguration, cert: string, key: string): KeyedCertificate {
+  const [certName, keyName] = [part.describe(cert), part.describe(key)]
   const [certificate] = parseCertificates(part.pem(cert)?.content ?? '')
   const keyPem = part.pem(key)
   if (!certificate || !keyPem) {
-    const problem = `the configuration names no certificate and key at ${place}.${cert} and ${place}.${key}`
-    throw new SourceError(
-      'CERTIFICATE_MISSING',
-      problem,
-      'state the configuration of a controller, not that of a router',
-    )
+    const problem = `there is not both a certificate and its key at ${certName} and ${keyName}`
+    throw new SourceError('CERTIFICATE_MISSING', problem, 'state those of a controller, not of a router')
   }
-  const privateKey = parseKey(keyPem.content, `${place}.${key}`)
+  const privateKey = parseKey(keyPem.content, keyName)
   if (!certificate.checkPrivateKey(privateKey))
     throw new SourceError(
       'KEY_MISMATCH',
-      `${place}.${key} is not the key of ${place}.${cert}`,
-      'correct the configuration',
+      `${keyName} is not the key of ${certName}`,
+      'state the key of the certificate',
     )
   return { certificate, key: privateKey }
 }
@@ -107,10 +100,20 @@ function parseKey(pem: string, place: string): KeyObject {
   }
 }
 
-function parseCertificates(pem: string): X509Certificate[] {
+/** Returns the certificates among the blocks of a PEM text. @throws SourceError if one cannot be read */
+export function parseCertificates(pem: string): X509Certificate[] {
   return parsePemBlocks(pem)
     .filter(({ label }) => label === 'CERTIFICATE')
-    .map(({ bytes }) => new X509Certificate(bytes))
+    .map(({ bytes }) => parseCertificate(bytes))
+}
+
+function parseCertificate(bytes: Buffer): X509Certificate {
+  try {
+    return new X509Certificate(bytes)
+  } catch (error) {
+    const problem = 'a certificate of the former controller cannot be read'
+    throw new SourceError('CERTIFICATE_UNUSABLE', problem, 'look at its files with openssl x509 -text', error)
+  }
 }
 
 function requireUsable(signer: X509Certificate, now: number): void {
@@ -121,7 +124,11 @@ function requireUsable(signer: X509Certificate, now: number): void {
   throw new SourceError('SIGNER_UNUSABLE', `the signing certificate cannot issue certificates: ${reason}`, remedy)
 }
 
-function findRoot(signer: X509Certificate, authorities: readonly X509Certificate[]): X509Certificate {
+function findRoot(
+  signer: X509Certificate,
+  authorities: readonly X509Certificate[],
+  bundleName: string,
+): X509Certificate {
   let below = signer
   for (let depth = 0; depth <= authorities.length; depth += 1) {
     if (isSelfSigned(below)) return below
@@ -129,15 +136,11 @@ function findRoot(signer: X509Certificate, authorities: readonly X509Certificate
     if (!issuer) break
     below = issuer
   }
-  const remedy = 'add the root to the file that identity.ca names'
-  throw new SourceError(
-    'ROOT_MISSING',
-    'no authority of the configuration is the root of the signing certificate',
-    remedy,
-  )
+  const remedy = `add the root to the file that ${bundleName} names`
+  throw new SourceError('ROOT_MISSING', 'none of the authorities is the root of the signing certificate', remedy)
 }
 
-/** OpenZiti's tools store the key of an authority in a folder beside that of its certificate. */
+/** OpenZiti's tools store the key of an authority in a folder next to the one with its certificate. */
 function readRootKey(
   root: X509Certificate,
   sources: readonly { readonly path: string | undefined }[],
@@ -173,7 +176,7 @@ function findTrustDomain(
   }
   const configured = configuration.text('trustDomain')?.replace(/^spiffe:\/\//, '')
   if (configured) return configured
-  const roots = parseCertificates(identity.pem('ca')?.content ?? '')
+  const roots = identity.pems('ca').flatMap(({ content }) => parseCertificates(content))
   const root = roots.find(isSelfSigned) ?? roots[0]
   return createHash('sha1')
     .update(root?.raw ?? '')
@@ -184,9 +187,10 @@ function readCommonName({ subject }: X509Certificate): string {
   return /^CN=(.*)$/m.exec(subject)?.[1]?.trim() ?? ''
 }
 
-function listHosts({ subjectAltName }: X509Certificate): string[] {
-  const names = [...(subjectAltName ?? '').matchAll(/(?:DNS|IP Address):([^,\s]+)/g)].map(([, name = '']) => name)
-  return [...new Set(names)]
+/** Clients and routers connect to different listeners, whose certificates may name different hosts. */
+function listHosts(identities: readonly SourceConfiguration[]): string[] {
+  const leaves = identities.flatMap((each) => parseCertificates(each.pem('server_cert')?.content ?? '')[0] ?? [])
+  return [...new Set(leaves.flatMap(listNamedHosts))]
 }
 
 function distinct(certificates: readonly X509Certificate[]): X509Certificate[] {

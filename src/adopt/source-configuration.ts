@@ -1,4 +1,5 @@
-// Reads the configuration of OpenZiti's controller: YAML, whose texts name variables of the environment.
+// Reads the configuration of OpenZiti's controller: YAML, whose texts name variables of the environment. An operator can state
+// its parts one by one instead.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { SourceError } from './source-error.ts'
@@ -13,13 +14,25 @@ export interface ConfigurationOptions {
 
 type Yaml = Readonly<Record<string, unknown>>
 
+/** The circumstances of a reading. */
+interface Reading extends Partial<ConfigurationOptions> {
+  /** By the path to a part: the name by which the operator stated it. */
+  readonly names?: Readonly<Record<string, string>>
+}
+
+/** The content of a file that the configuration names, or of a text in it, which has no path. */
+export interface SourcePem {
+  readonly content: string
+  readonly path: string | undefined
+}
+
 /** A part of the configuration, by the path to it. */
 export class SourceConfiguration {
-  readonly #options: ConfigurationOptions
+  readonly #options: Reading
   readonly #place: string
   readonly #yaml: Yaml
 
-  private constructor(options: ConfigurationOptions, place: string, yaml: Yaml) {
+  private constructor(options: Reading, place: string, yaml: Yaml) {
     this.#options = options
     this.#place = place
     this.#yaml = yaml
@@ -38,17 +51,20 @@ export class SourceConfiguration {
     throw notConfigurationError(path, 'it is not a map')
   }
 
+  /** The same of parts that are stated one by one, whose texts are taken literally. @param names by the path to a part: its name */
+  static fromParts(parts: Yaml, names: Readonly<Record<string, string>>): SourceConfiguration {
+    return new SourceConfiguration({ names }, '', parts)
+  }
+
+  /** The name of a member in messages. */
+  describe(key: string): string {
+    const place = this.#place + key
+    return this.#options.names?.[place] ?? place
+  }
+
   /** A text, with the variables that it names; undefined if it is absent. @throws SourceError if a variable is not set */
   text(key: string): string | undefined {
-    const value = this.#yaml[key]
-    if (value === undefined || value === null || typeof value === 'object') return undefined
-    return String(value).replace(/\$(?:\{([^${}]+)\}|(\w+))/g, (_, braced: string, plain: string) => {
-      const name = braced ?? plain
-      const replacement = this.#options.env[name]
-      if (replacement !== undefined) return replacement
-      const problem = `${this.#place}${key} names the environment variable ${name}, which is not set`
-      throw new SourceError('VARIABLE_MISSING', problem, "--env-file with the environment of OpenZiti's controller")
-    })
+    return this.#expand(key, this.#yaml[key])
   }
 
   /** A part; an empty one if it is absent. */
@@ -75,13 +91,24 @@ export class SourceConfiguration {
   }
 
   /** The content of a file that is named, or that stands in the configuration itself. @throws SourceError if it cannot be read */
-  pem(key: string): { readonly content: string; readonly path: string | undefined } | undefined {
-    const text = this.text(key)
-    if (text === undefined || text === '') return undefined
+  pem(key: string): SourcePem | undefined {
+    return this.pems(key)[0]
+  }
+
+  /** The contents of the files that are named by one text, or by a list of them. @throws SourceError if one cannot be read */
+  pems(key: string): SourcePem[] {
+    const value = this.#yaml[key]
+    return (Array.isArray(value) ? value : [value]).flatMap((each) => {
+      const text = this.#expand(key, each)
+      return text === undefined || text === '' ? [] : [this.#readPem(key, text)]
+    })
+  }
+
+  #readPem(key: string, text: string): SourcePem {
     const [, scheme = 'file', rest = text] = /^(\w{2,}):(?:\/\/)?([\s\S]*)$/.exec(text) ?? []
     if (scheme === 'pem') return { content: rest, path: undefined }
     if (scheme !== 'file') {
-      const problem = `${this.#place}${key} is held by ${scheme}, from which no key can be copied`
+      const problem = `${this.describe(key)} is held by ${scheme}, from which no key can be copied`
       throw new SourceError(
         'KEY_NOT_A_FILE',
         problem,
@@ -92,9 +119,28 @@ export class SourceConfiguration {
     try {
       return { content: readFileSync(path, 'utf8'), path }
     } catch (error) {
-      const remedy = 'if the files are elsewhere on this machine: --path-prefix OLD=NEW'
-      throw new SourceError('FILE_UNUSABLE', `${path}, which ${this.#place}${key} names, cannot be read`, remedy, error)
+      const problem = `${path}, which ${this.describe(key)} names, cannot be read`
+      throw new SourceError('FILE_UNUSABLE', problem, this.#remedyForFile, error)
     }
+  }
+
+  get #remedyForFile(): string {
+    return this.#options.names === undefined
+      ? 'if the files are elsewhere on this machine: --path-prefix OLD=NEW'
+      : 'state a file that this account can read'
+  }
+
+  #expand(key: string, value: unknown): string | undefined {
+    if (value === undefined || value === null || typeof value === 'object') return undefined
+    const { env } = this.#options
+    if (env === undefined) return String(value)
+    return String(value).replace(/\$(?:\{([^${}]+)\}|(\w+))/g, (_, braced: string, plain: string) => {
+      const name = braced ?? plain
+      const replacement = env[name]
+      if (replacement !== undefined) return replacement
+      const problem = `${this.describe(key)} names the environment variable ${name}, which is not set`
+      throw new SourceError('VARIABLE_MISSING', problem, "--env-file with the environment of OpenZiti's controller")
+    })
   }
 
   #relocate(path: string): string {

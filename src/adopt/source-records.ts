@@ -1,6 +1,6 @@
 // The records in the database of OpenZiti's controller, kind by kind, with members of the types that a caller expects.
 import type { BoltBucket, BoltEntry } from './bolt-bucket.ts'
-import type { BoltFile } from './bolt-file.ts'
+import { BoltFile } from './bolt-file.ts'
 import { damage } from './bolt-page.ts'
 import { SourceError } from './source-error.ts'
 import { decodeCounted, decodePlain, decodeScalar, decodeSet, type PlainValue, StoredTime } from './typed-values.ts'
@@ -158,6 +158,16 @@ export class SourceDatabase {
     const bucket = this.#kinds.get(kind)
     if (bucket) for (const { key } of bucket.entries()) ids.add(key.toString('utf8'))
     return ids
+  }
+}
+
+/** Runs `body` on the database of a file, which is closed afterwards. @throws SourceError if it cannot be read */
+export async function readDatabase<T>(path: string, body: (database: SourceDatabase) => Promise<T>): Promise<T> {
+  const file = BoltFile.open(path)
+  try {
+    return await body(new SourceDatabase(file))
+  } finally {
+    file.close()
   }
 }
 

@@ -25,7 +25,7 @@ interface Listener {
   readonly apis: Set<ListenerApi>
 }
 
-/** @param hosts the names that the server certificate has */
+/** @param hosts the names that the server certificates of the former controller have */
 export function toSettings(
   configuration: SourceConfiguration,
   hosts: readonly string[],
@@ -49,8 +49,8 @@ export function toSettings(
     const problem = 'alt_server_certs are not used: browsers see the certificate of the network'
     notes.add('configuration', 'identity', '', problem)
   }
-  const control = configuration.part('ctrl').text('listener')
-  if (control) addListener(listeners, toListenAddress(control.replace(/^tls:/, '')), ['control'])
+  const control = readControlAddresses(configuration)
+  if (control.listen) addListener(listeners, toListenAddress(control.listen), ['control'])
   if (listeners.length === 0) {
     const remedy = "state the configuration of OpenZiti's controller"
     throw new SourceError('NO_LISTENERS', 'the configuration has no web listeners', remedy)
@@ -64,7 +64,7 @@ export function toSettings(
         'the certificate of this controller has no wildcards: advertise the names that clients use',
       )
   const first = configuration.part('edge').part('api').text('address') ?? addresses[0]
-  const advertise = listAdvertised(first, addresses, hosts)
+  const advertise = listAdvertised(first, addresses, [...hosts, ...control.hosts])
   const edge = configuration.part('edge')
   const enrollment = edge.part('enrollment')
   const issuer = edge.part('totp').text('hostname')
@@ -76,6 +76,17 @@ export function toSettings(
     ...toDuration('session.timeout', edge.part('api').text('sessionTimeout'), MIN_SESSION_MS),
     ...toDuration('enrollment.identity', enrollment.part('edgeIdentity').text('duration'), MIN_ENROLLMENT_MS),
     ...toDuration('enrollment.router', enrollment.part('edgeRouter').text('duration'), MIN_ENROLLMENT_MS),
+  }
+}
+
+/** The address to listen on for routers, and the host that they know. */
+function readControlAddresses(configuration: SourceConfiguration) {
+  const control = configuration.part('ctrl')
+  const withoutScheme = (address: string | undefined) => address?.replace(/^tls:/, '')
+  const advertised = withoutScheme(control.part('options').text('advertiseAddress'))
+  return {
+    listen: withoutScheme(control.text('listener')),
+    hosts: advertised === undefined ? [] : [splitAddress(advertised).host],
   }
 }
 

@@ -1,12 +1,12 @@
 // Issues the controller's own certificates: roots, intermediates and the server certificate.
 import { createPublicKey, generateKeyPairSync, type KeyObject, type X509Certificate } from 'node:crypto'
-import { isIP } from 'node:net'
 import type { Instant } from '../foundation/clock.ts'
 import { newId } from '../foundation/ids.ts'
 import type { KeyedCertificate } from './authority-files.ts'
 import {
   type EncodedCertificate,
   encodeCertificate,
+  isHostOf,
   issueCertificate,
   readNotAfter,
   readNotBefore,
@@ -130,7 +130,7 @@ export function isServerCertificateDue(
   now: Instant,
 ): boolean {
   if (!server.checkIssued(intermediate) || !server.verify(intermediate.publicKey)) return true
-  if (!hosts.every((host) => (isIP(host) ? server.checkIP(host) : server.checkHost(host)))) return true
+  if (!hosts.every((host) => isHostOf(server, host))) return true
   if (readNotBefore(server) > now) return wasClockAhead(intermediate, now)
   // Only a clock that was ahead issues a certificate that ends so late.
   if (readNotAfter(server) > now + LIFETIME_MS.server + DAY_MS) return true

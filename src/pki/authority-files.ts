@@ -56,10 +56,18 @@ export type RunAsOwner = <T>(work: () => T) => T
 export class AuthorityFiles {
   readonly #directory: string
   readonly #runAsOwner: RunAsOwner
+  /** Contents that are written nowhere, by the names of the files; undefined if files are written at once. */
+  readonly #drafted: Map<string, string> | undefined
 
-  constructor(directory: string, runAsOwner: RunAsOwner = (work) => work()) {
+  constructor(directory: string, runAsOwner: RunAsOwner = (work) => work(), drafted?: Map<string, string>) {
     this.#directory = directory
     this.#runAsOwner = runAsOwner
+    this.#drafted = drafted
+  }
+
+  /** The same files, except that what is written to them goes to `drafted`. */
+  draft(drafted: Map<string, string>): AuthorityFiles {
+    return new AuthorityFiles(this.#directory, this.#runAsOwner, drafted)
   }
 
   get paths(): string[] {
@@ -85,7 +93,7 @@ export class AuthorityFiles {
     const previousRoot = above.find(isSelfSigned)
     const crossCertificate = above.find((certificate) => !isSelfSigned(certificate))
     return {
-      trustDomain: parseFile(this.#trustDomainPath, (text) => text.trim()),
+      trustDomain: this.#parse('trust-domain', (text) => text.trim()),
       root: root as X509Certificate,
       replacement: previousRoot && crossCertificate && { previousRoot, crossCertificate },
       intermediate: this.#withKey('intermediate', intermediate),
@@ -103,6 +111,7 @@ export class AuthorityFiles {
 
   /** Removes the temporary files of writes that a kill interrupted: they may contain keys. */
   removeUnfinished(): void {
+    if (this.#drafted) return
     this.#runAsOwner(() => {
       for (const name of readdirSync(this.#directory)) if (isUnfinished(name)) rmSync(join(this.#directory, name))
     })
@@ -111,7 +120,7 @@ export class AuthorityFiles {
   /** Writes the files of a new authority. */
   create(trustDomain: string, pairs: Readonly<Record<'root' | 'intermediate' | 'server', KeyedCertificate>>): void {
     this.#runAsOwner(() => {
-      writePrivateFile(this.#trustDomainPath, `${trustDomain}\n`)
+      this.#write('trust-domain', `${trustDomain}\n`)
       for (const [role, { key, certificate }] of Object.entries(pairs)) {
         this.#writeKeys(role, [key])
         this.#writeCertificates(role, [certificate])
@@ -122,7 +131,7 @@ export class AuthorityFiles {
   /** Writes the files of an authority that exists elsewhere; the key of its root may be stored there only. */
   adopt({ trustDomain, root, intermediate, former, server }: AdoptedAuthority): void {
     this.#runAsOwner(() => {
-      writePrivateFile(this.#trustDomainPath, `${trustDomain}\n`)
+      this.#write('trust-domain', `${trustDomain}\n`)
       if (root.key) this.#writeKeys('root', [root.key])
       this.#writeCertificates('root', [root.certificate])
       this.#writeKeys('intermediate', [intermediate.key])
@@ -161,16 +170,33 @@ export class AuthorityFiles {
   }
 
   #writeKeys(role: string, keys: readonly KeyObject[]): void {
-    writePrivateFile(this.#path(role, 'key'), keys.map(toKeyPem).join(''))
+    this.#write(`${role}.key`, keys.map(toKeyPem).join(''))
   }
 
   #writeCertificates(role: string, certificates: readonly X509Certificate[]): void {
-    writePrivateFile(this.#path(role, 'crt'), certificates.map(toCertificatePem).join(''))
+    this.#write(`${role}.crt`, certificates.map(toCertificatePem).join(''))
+  }
+
+  #write(name: string, content: string): void {
+    if (this.#drafted) this.#drafted.set(name, content)
+    else writePrivateFile(join(this.#directory, name), content)
+  }
+
+  /** @throws an error with the path, which those of OpenSSL lack, if the file cannot be read or parsed */
+  #parse<T>(name: string, parse: (content: string) => T): T {
+    const path = join(this.#directory, name)
+    try {
+      return parse(this.#drafted?.get(name) ?? readFileSync(path, 'utf8'))
+    } catch (error) {
+      throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error })
+    }
   }
 
   #readCertificates(role: string): X509Certificate[] {
     const path = this.#path(role, 'crt')
-    const certificates = parseFile(path, (text) => parsePemBlocks(text).map(({ bytes }) => new X509Certificate(bytes)))
+    const certificates = this.#parse(`${role}.crt`, (text) =>
+      parsePemBlocks(text).map(({ bytes }) => new X509Certificate(bytes)),
+    )
     if (certificates.length === 0) throw new Error(`${path} cannot be used: it holds no certificate`)
     return certificates
   }
@@ -187,7 +213,7 @@ export class AuthorityFiles {
   #readKeys(role: string): KeyObject[] {
     const path = this.#path(role, 'key')
     if (!existsSync(path)) throw new KeyFileError(`${path} is missing: restore it from where it is stored`)
-    return parseFile(path, (text) =>
+    return this.#parse(`${role}.key`, (text) =>
       parsePemBlocks(text)
         .filter(({ label }) => label.endsWith('PRIVATE KEY'))
         .map(({ label, bytes }) => createPrivateKey(toPem(label, bytes))),
@@ -200,14 +226,5 @@ export class AuthorityFiles {
 
   #path(role: string, ending: 'crt' | 'key'): string {
     return join(this.#directory, `${role}.${ending}`)
-  }
-}
-
-/** @throws an error with the path, which those of OpenSSL lack, if the file cannot be read or parsed */
-function parseFile<T>(path: string, parse: (content: string) => T): T {
-  try {
-    return parse(readFileSync(path, 'utf8'))
-  } catch (error) {
-    throw new Error(`${path} cannot be used: ${(error as Error).message}`, { cause: error })
   }
 }

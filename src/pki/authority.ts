@@ -175,6 +175,21 @@ export class Authority {
     this.#listeners.add(listener)
   }
 
+  /**
+   * The same authority, except that what changes of it is written nowhere: the contents of the files are in the result, by their
+   * names. Controllers that share the files commit them first.
+   */
+  draft(): { readonly authority: Authority; readonly contents: ReadonlyMap<string, string> } {
+    const contents = new Map<string, string>()
+    return { authority: new Authority(this.#files.draft(contents), this.#state), contents }
+  }
+
+  /** Reads the files again, all as one state, after another part has written them. */
+  reload(): void {
+    this.#set(this.#files.read())
+    this.#notify()
+  }
+
   /** Issues a client certificate. Alternative names of the request are ignored. */
   issueClient(
     request: SigningRequest,

@@ -254,6 +254,30 @@ export function readSignatureAlgorithm(certificate: EncodedCertificate): Buffer 
   return members.next().bytes
 }
 
+/** The parts of a certificate that its signature concerns. */
+interface SignedParts {
+  /** DER of the name of its issuer. */
+  readonly issuer: Buffer
+  /** The DER that is signed. */
+  readonly body: Buffer
+  /** The OID of the algorithm. */
+  readonly algorithm: string
+  readonly signature: Buffer
+}
+
+/** @throws DerError if it is not a certificate */
+export function readSignedParts(certificate: EncodedCertificate): SignedParts {
+  const members = new DerReader(certificate.raw).sequence()
+  const { bytes: body } = members.next()
+  const algorithm = members.sequence().oid()
+  const signature = members.bits()
+  const fields = new DerReader(body).sequence()
+  if (fields.peekTag() === 0xa0) fields.next() // version
+  fields.next() // serial number
+  fields.next() // signature algorithm
+  return { issuer: fields.next().bytes, body, algorithm, signature }
+}
+
 // RFC 5280 §4.2.1.12: clientAuth and anyExtendedKeyUsage.
 const CLIENT_PURPOSES: readonly string[] = [EXTENDED_KEY_USAGE.client, '2.5.29.37.0']
 
@@ -264,4 +288,15 @@ export function allowsClientAuthentication({ keyUsage }: X509Certificate): boole
 
 export function isWithinDates(certificate: X509Certificate, now: Instant): boolean {
   return readNotBefore(certificate) <= now && now <= readNotAfter(certificate)
+}
+
+/** Whether a certificate is one of this host. */
+export function isHostOf(certificate: X509Certificate, host: string): boolean {
+  return (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)) !== undefined
+}
+
+/** The hosts that a certificate names. */
+export function listNamedHosts({ subjectAltName }: X509Certificate): string[] {
+  const names = [...(subjectAltName ?? '').matchAll(/(?:DNS|IP Address):([^,\s]+)/g)].map(([, name = '']) => name)
+  return [...new Set(names)]
 }

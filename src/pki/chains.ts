@@ -6,7 +6,7 @@
 // those of OpenSSL.
 import type { KeyObject, X509Certificate } from 'node:crypto'
 import type { Instant } from '../foundation/clock.ts'
-import { findKeyObjection, isAcceptedSignatureAlgorithm } from './algorithms.ts'
+import { findKeyObjection, isAcceptedSignatureAlgorithm, isSignedBy } from './algorithms.ts'
 import {
   allowsClientAuthentication,
   type EncodedCertificate,
@@ -15,6 +15,8 @@ import {
   readNotBefore,
   readPublicKey,
   readSignatureAlgorithm,
+  readSignedParts,
+  readSubject,
 } from './certificates.ts'
 import { DerError } from './der.ts'
 import { findEndEntityObjection, findExtensionObjection, readExtensions, readPathLength } from './extensions.ts'
@@ -212,6 +214,22 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate, check
   const isIssued = publicKey !== undefined && certificate.verify(publicKey)
   fields?.issued.set(certificate, isIssued)
   return isIssued
+}
+
+/**
+ * Whether an authority signed a certificate, which is not parsed: OpenSSL takes longer for that than for the signature. The key, the
+ * dates and the extensions of the certificate are not examined.
+ */
+export function isSignedByAuthority(certificate: EncodedCertificate, authority: X509Certificate): boolean {
+  const publicKey = getAuthorityFields(authority)?.publicKey
+  if (!publicKey) return false
+  try {
+    const { issuer, body, algorithm, signature } = readSignedParts(certificate)
+    return issuer.equals(readSubject(authority)) && isSignedBy(algorithm, publicKey, body, signature)
+  } catch (error) {
+    if (error instanceof DerError) return false
+    throw error
+  }
 }
 
 /** Whether the certificate names itself as its issuer. */

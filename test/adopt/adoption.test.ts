@@ -3,6 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { AdoptionReport } from '../../src/adopt/adoption-report.ts'
 import { adoptNetwork } from '../../src/adopt.ts'
@@ -113,6 +114,19 @@ describe('an adoption', () => {
     expect(readdirSync(adopting.directory)).toEqual(['notes.txt'])
   })
 
+  it('refuses a directory that another adoption fills, and leaves it to that one', async () => {
+    const { config } = unpackNetwork('1.6.5', join(folder, 'twice'))
+    const adopting = options('twice', config)
+    const results = await Promise.allSettled([adoptNetwork(adopting), adoptNetwork(adopting)])
+    const adoptions = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+    const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+    // It is locked, or holds something already.
+    expect(reasons.map(({ name }) => name)).toEqual([expect.stringMatching('DirectoryLockedError|DataDirectoryError')])
+    adoptions[0]?.complete()
+    expect(isInitialized(adopting.directory)).toBe(true)
+    expect(readdirSync(adopting.directory)).toContain('controller.db')
+  })
+
   it('leaves nothing behind if the database is damaged', async () => {
     const { config, database } = unpackNetwork('1.6.5', join(folder, 'damaged'))
     const bytes = readFileSync(database)
@@ -123,11 +137,22 @@ describe('an adoption', () => {
     expect(existsSync(adopting.directory)).toBe(false)
   })
 
-  it('accepts a snapshot in place of the database', async () => {
+  it('accepts a snapshot of a cluster in place of the database, compressed or not, with its description beside it', async () => {
     const { config } = unpackNetwork('2.0.3', join(folder, 'snapshot'))
-    const { report, discard } = await adoptNetwork({ ...options('snapshot', config), database: SNAPSHOT })
-    discard()
-    expect(report.source.schema).toBe(44)
+    const snapshot = join(folder, 'snapshot/2-13-1795495334566')
+    mkdirSync(snapshot)
+    writeFileSync(join(snapshot, 'meta.json'), '{"Version":1,"Index":13,"Term":2}')
+    const compressed = readFileSync(SNAPSHOT)
+    const reports: AdoptionReport[] = []
+    for (const content of [compressed, gunzipSync(compressed)]) {
+      writeFileSync(join(snapshot, 'state.bin'), content)
+      const adopting = { ...options('snapshot', config), database: join(snapshot, 'state.bin') }
+      const { report, discard } = await adoptNetwork(adopting)
+      discard()
+      reports.push(report)
+    }
+    expect(reports.map(({ source }) => source.schema)).toEqual([44, 44])
+    expect(reports[1]?.counts).toEqual(reports[0]?.counts)
   })
 
   it.each([

@@ -4,18 +4,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
+import { type BucketContent, sealMeta, writeBoltFile } from '../../bench/former-network/bolt-writer.ts'
 import type { BoltBucket } from '../../src/adopt/bolt-bucket.ts'
 import { BoltFile } from '../../src/adopt/bolt-file.ts'
 import { SourceError } from '../../src/adopt/source-error.ts'
 import { SourceDatabase } from '../../src/adopt/source-records.ts'
 import { decodePlain, decodeScalar, StoredTime } from '../../src/adopt/typed-values.ts'
 import { random as createRandom } from '../world/random.ts'
-import { type BucketContent, sealMeta, writeBoltFile } from './bolt-writer.ts'
 import { type NetworkName, readDatabase, readNetworkJson, SNAPSHOT } from './networks.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'bolt-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 const path = join(folder, 'file.db')
+
+/** Writes a file, and returns its bytes. */
+function writeBytes(...file: Parameters<typeof writeBoltFile>): Buffer {
+  writeBoltFile(...file)
+  return readFileSync(file[0])
+}
 
 type Dump = { readonly [key: string]: Dump } | string | number | boolean | null | readonly Dump[]
 
@@ -116,7 +122,7 @@ const many = (count: number): BucketContent =>
 describe.each([1024, 4096, 16_384, 65_536])('a file with pages of %i bytes', (pageBytes) => {
   it('gives every key of buckets in one page, of buckets in many, and values longer than a page', () => {
     const long = text('x'.repeat(200_000))
-    const records = many(5_000)
+    const records = new Map(many(5_000))
     writeBoltFile(
       path,
       new Map([
@@ -140,19 +146,19 @@ it('reads a page with the greatest number of elements', () => {
     { length: 65_535 },
     (_, index) => [`k${String(index).padStart(5, '0')}`, Buffer.from([7])] as const,
   )
-  const bytes = writeBoltFile(path, new Map([['all', new Map(keys)]]), 4 * 1024 * 1024)
+  const bytes = writeBytes(path, new Map([['all', new Map(keys)]]), 4 * 1024 * 1024)
   expect(bytes.length).toBeGreaterThan(0)
   expect([...(BoltFile.open(path).root.findBucket('all')?.entries() ?? [])]).toHaveLength(65_535)
 })
 
 it('reads compressed files', () => {
-  const bytes = writeBoltFile(path, new Map([['records', many(10)]]))
+  const bytes = writeBytes(path, new Map([['records', many(10)]]))
   writeFileSync(path, gzipSync(bytes))
   expect([...(BoltFile.open(path).root.findBucket('records')?.entries() ?? [])]).toHaveLength(10)
 })
 
 it('takes the newer meta, and the other one if that is damaged', () => {
-  const bytes = writeBoltFile(path, new Map([['records', many(10)]]))
+  const bytes = writeBytes(path, new Map([['records', many(10)]]))
   expect(BoltFile.open(path).transactionId).toBe(2n)
   for (const [offset, other] of [
     [4096, 1n],
@@ -253,16 +259,18 @@ describe('a damaged database', () => {
 
 describe('pages that refer in circles', () => {
   it('are refused if a bucket contains itself', () => {
-    const bytes = writeBoltFile(path, new Map([['a', new Map([['b', many(200)]])]]))
-    // The bucket `b` begins at the page of the root.
-    const root = Number(bytes.readBigUInt64LE(4096 + 16 + 16))
-    const value = bytes.indexOf(Buffer.from('b'), root * 4096) + 1
-    bytes.writeBigUInt64LE(BigInt(root), value)
+    const bytes = writeBytes(path, new Map([['a', new Map([['b', many(200)]])]]))
+    // The header and the element of the only key come before that key, and its value behind it.
+    const findValue = (page: bigint) => Number(page) * 4096 + 16 + 16 + 1
+    const root = bytes.readBigUInt64LE(4096 + 16 + 16)
+    const outer = bytes.readBigUInt64LE(findValue(root))
+    // The bucket `b` begins at the page of the bucket `a` that holds it.
+    bytes.writeBigUInt64LE(outer, findValue(outer))
     expect(codeOf(readError(bytes))).toBe('DATABASE_DAMAGED')
   })
 
   it('are refused if two buckets share a page', () => {
-    const bytes = writeBoltFile(
+    const bytes = writeBytes(
       path,
       new Map([
         ['aa', many(200)],
@@ -279,7 +287,7 @@ describe('pages that refer in circles', () => {
   })
 
   it('are refused outside of the file', () => {
-    const bytes = writeBoltFile(path, new Map([['aa', many(200)]]))
+    const bytes = writeBytes(path, new Map([['aa', many(200)]]))
     for (const page of [1n, 100_000n, 2n ** 63n]) {
       const damaged = Buffer.from(bytes)
       for (const offset of [0, 4096]) {
@@ -294,5 +302,5 @@ describe('pages that refer in circles', () => {
 it('buckets nested without end are refused', () => {
   let content: BucketContent = new Map()
   for (let depth = 0; depth < 100; depth += 1) content = new Map([['x', content]])
-  expect(codeOf(readError(writeBoltFile(path, content, 65_536)))).toBe('DATABASE_DAMAGED')
+  expect(codeOf(readError(writeBytes(path, content, 65_536)))).toBe('DATABASE_DAMAGED')
 })

@@ -1,8 +1,9 @@
 // Databases of OpenZiti's controller that differ from the recorded ones in what a test is about.
 
+import { type BucketContent, writeBoltFile } from '../../bench/former-network/bolt-writer.ts'
+import { encodeScalar } from '../../bench/former-network/typed-values.ts'
 import type { BoltBucket } from '../../src/adopt/bolt-bucket.ts'
 import { BoltFile } from '../../src/adopt/bolt-file.ts'
-import { type BucketContent, writeBoltFile } from './bolt-writer.ts'
 
 /** A bucket that a test may change; keys are bytes as Latin-1 texts. */
 export class EditableBucket {
@@ -51,15 +52,6 @@ export class EditableBucket {
       ]),
     )
   }
-}
-
-function encodeScalar(value: string | number | boolean | null): Buffer {
-  if (value === null) return Buffer.from([7])
-  if (typeof value === 'string') return Buffer.concat([Buffer.from([5]), Buffer.from(value)])
-  if (typeof value === 'boolean') return Buffer.from([1, value ? 1 : 0])
-  const bytes = Buffer.alloc(5, 2)
-  bytes.writeInt32LE(value, 1)
-  return bytes
 }
 
 /** Changes the records of a database in its place. */

@@ -1,12 +1,23 @@
 // The report of an adoption: records and settings that cannot be adopted as they are, and what becomes of them.
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { type Adoption, adoptNetwork } from '../../src/adopt.ts'
+import { issueServerCertificate } from '../../src/pki/authority-certificates.ts'
+import { toCertificatePem } from '../../src/pki/certificates.ts'
+import { toPem } from '../../src/pki/pem.ts'
 import { TestClock } from '../world/controller.ts'
 import { type EditableBucket, editDatabase } from './edited-database.ts'
-import { findRecordId, NETWORK_TIME, type NetworkName, readNetworkJson, unpackNetwork } from './networks.ts'
+import {
+  findRecordId,
+  NETWORK_TIME,
+  type NetworkName,
+  readClientFile,
+  readNetworkJson,
+  unpackNetwork,
+} from './networks.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'report-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -118,12 +129,65 @@ it.each([
   expect(describeNotes(adoption)).toContainEqual(expect.stringContaining('alt_server_certs are not used'))
 })
 
+describe('a certificate of an identity', () => {
+  /** Adopts the network with another certificate in place of the first one that it issued. */
+  async function adoptWith(replace: (der: Buffer) => string): Promise<string[]> {
+    const { ziti } = readNetworkJson<{ ziti: Record<string, Record<string, Record<string, unknown>>> }>('1.6.5', 'dump')
+    const [id = '', { certPem } = {}] =
+      Object.entries(ziti.authenticators ?? {}).find(([, record]) => record.isIssuedByNetwork === true) ?? []
+    const pem = replace(new X509Certificate(String(certPem)).raw)
+    return describeNotes(
+      await adoptChanged({ records: (records) => records.at('authenticators', id).set('certPem', pem) }),
+    )
+  }
+
+  it.each<[string, (der: Buffer) => string]>([
+    ['of another network', () => readClientFile('1.6.5-three-roots', 'client.crt')],
+    [
+      'whose signature is another one',
+      // The last byte is that of the signature.
+      (der) => toPem('CERTIFICATE', Buffer.concat([der.subarray(0, -1), Buffer.from([(der.at(-1) ?? 0) ^ 1])])),
+    ],
+  ])('%s is counted as one that leads to no authority', async (_, replace) => {
+    expect(await adoptWith(replace)).toContainEqual(
+      expect.stringMatching(/: 1 certificates of identities lead to no authority/),
+    )
+  })
+
+  it('that cannot be read is named', async () => {
+    const notes = await adoptWith(() => toPem('CERTIFICATE', Buffer.from([0x30, 3, 1, 1, 1])))
+    expect(notes).toContainEqual(expect.stringMatching(/^authenticators .*: its certificate cannot be read/))
+  })
+})
+
 it('names the routers to restart, the addresses that stay, and the end of the root', async () => {
   const { report } = await adoptChanged({})
   expect(report.tunnelers).toEqual(['router-quickstart'])
   expect(report.advertise).toContain('127.0.0.1:21920')
   expect(report.rootEnds).toContain('2036')
   expect(report.notes.filter(({ problem }) => problem.includes('ends at'))).toEqual([])
+})
+
+it('advertises the hosts at which routers and other clients reach the former controller', async () => {
+  const { report } = await adoptChanged({
+    network: '1.6.5-three-roots',
+    configuration: (text) => {
+      const home = /^db: (.*)\/db\/ctrl\.db$/m.exec(text)?.[1] ?? ''
+      const read = (path: string) => readFileSync(join(home, 'pki', path), 'utf8')
+      const issuer = {
+        certificate: new X509Certificate(read('signing.pem')),
+        key: createPrivateKey(read('sign-int/keys/sign-int.key')),
+      }
+      const key = createPrivateKey(read('ctrl-int/keys/ctrl-server.key'))
+      const server = issueServerCertificate(issuer, key, ['routers.example.com'], NETWORK_TIME)
+      writeFileSync(join(home, 'pki/routers.pem'), toCertificatePem(server))
+      return text
+        .replace(/server_cert: .*ctrl-server.chain.pem/, `server_cert: ${home}/pki/routers.pem`)
+        .replace('advertiseAddress: tls:127.0.0.1', 'advertiseAddress: tls:control.example.com')
+    },
+  })
+  expect(report.advertise).toContain('routers.example.com:21930')
+  expect(report.advertise).toContain('control.example.com:21930')
 })
 
 it('names every root that ends soon, whatever the clock of the machine says', async () => {

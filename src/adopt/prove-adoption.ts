@@ -1,0 +1,116 @@
+// Proves that an adopted network is the former one: the same rights, and a controller that clients trust.
+import type { Clock, Instant } from '../foundation/clock.ts'
+import type { Authority } from '../pki/authority.ts'
+import { isWithinDates } from '../pki/certificates.ts'
+import { isSignedByAuthority } from '../pki/chains.ts'
+import { parsePemBlocks } from '../pki/pem.ts'
+import type { PolicyReader } from '../policy/policy-index.ts'
+import type { Config } from '../settings/config.ts'
+import type { Store } from '../storage/store.ts'
+import { AdoptionNotes } from './adoption-notes.ts'
+import type { AdoptionReport } from './adoption-report.ts'
+import { type BundleVerdict, type ClientBundle, judgeClientBundle } from './client-bundles.ts'
+import { Conversion } from './conversion.ts'
+import { proveRights, type RightsProof } from './prove-rights.ts'
+import { findChainObjection } from './served-chain.ts'
+import type { Source } from './source.ts'
+import { SourceError } from './source-error.ts'
+
+/** The tables whose records the proof concerns, by the plural of their resource. */
+const PROVEN_TABLES = [
+  ['identities', 'identities'],
+  ['services', 'services'],
+  ['edge-routers', 'routers'],
+  ['service-policies', 'service_policies'],
+  ['edge-router-policies', 'edge_router_policies'],
+  ['service-edge-router-policies', 'service_edge_router_policies'],
+] as const
+
+/** The parts of the controller that the proof reads. */
+interface Adopted {
+  readonly access: { readonly index: PolicyReader }
+  readonly authority: Authority
+  readonly store: Store
+  readonly clock: Clock
+  readonly config: Config
+}
+
+export type AdoptionProof = Pick<AdoptionReport, 'rights' | 'clientBundles'>
+
+/**
+ * Requires that the controller grants what the former one granted, and that clients trust it. Certificates that lead nowhere, and
+ * clients whose bundle rejects the controller, are noted. @throws SourceError if it does not, or they would not
+ */
+export async function proveAdoption(
+  adopted: Adopted,
+  { database, authority: former, clientBundles }: Pick<Source, 'database' | 'authority' | 'clientBundles'>,
+  conversion: Conversion,
+): Promise<AdoptionProof> {
+  const { access, authority, clock } = adopted
+  const rights = proveRights(database, access.index, conversion)
+  if (rights.differences.length > 0) {
+    const problem = `the rights are not those of the former network: ${rights.differences.join('; ')}`
+    const remedy =
+      "let OpenZiti's controller correct its links (ziti edge db start-check-integrity --fix-errors) and adopt again; if that changes nothing, report a defect"
+    throw new SourceError('RIGHTS_DIFFER', problem, remedy)
+  }
+  const objection = await findChainObjection(authority, former.clientBundle, clock.now())
+  if (objection !== undefined) {
+    const problem = `clients that enrolled before would not trust the server certificate: ${objection}`
+    throw new SourceError('CHAIN_REJECTED', problem, 'name all authorities of clients in identity.ca, or by --ca')
+  }
+  const unverified = await countUnverifiedCertificates(adopted)
+  if (unverified > 0) {
+    const problem = `${unverified} certificates of identities lead to no authority of the network: these identities have to enroll again`
+    conversion.notes.add('authenticators', '', '', problem)
+  }
+  return { rights: toCounts(rights), clientBundles: await judgeBundles(adopted, clientBundles, conversion) }
+}
+
+/** Returns the conversion of an earlier adoption: the records that it adopted. */
+export async function resumeConversion(store: Store, now: Instant): Promise<Conversion> {
+  const conversion = new Conversion(new AdoptionNotes(), now, (text) => text)
+  for (const [plural, table] of PROVEN_TABLES) {
+    const rows = await store.db.selectFrom(table).select('id').execute()
+    for (const { id } of rows) conversion.addId(plural, id)
+  }
+  return conversion
+}
+
+async function judgeBundles(
+  { authority, clock, config }: Adopted,
+  bundles: readonly ClientBundle[],
+  { notes }: Conversion,
+): Promise<BundleVerdict[]> {
+  const verdicts: BundleVerdict[] = []
+  for (const bundle of bundles) {
+    const verdict = await judgeClientBundle(bundle, authority, clock.now())
+    verdicts.push(verdict)
+    const { path, address } = bundle
+    if (verdict.objection !== null)
+      notes.add('clients', '', path, `a client with it rejects the server certificate: ${verdict.objection}`)
+    if (address !== undefined && !config.advertise.includes(address))
+      notes.add('clients', '', path, `it names the address ${address}, which is not advertised`)
+  }
+  return verdicts
+}
+
+function toCounts(proof: RightsProof): AdoptionReport['rights'] {
+  const { dialPairs, bindPairs, routerPairs, serviceRouterPairs } = proof
+  return { dial: dialPairs, bind: bindPairs, routers: routerPairs, serviceRouters: serviceRouterPairs }
+}
+
+async function countUnverifiedCertificates({ authority, store, clock }: Adopted): Promise<number> {
+  const { anchors } = authority.trust
+  const issuers = anchors.filter((anchor) => isWithinDates(anchor, clock.now()))
+  let count = 0
+  const query = store.db.selectFrom('authenticators').select('certPem').where('isIssuedByNetwork', '=', 1)
+  for await (const { certPem } of store.stream<{ certPem: string | null }>(query, {
+    reader: { id: 'system', isAdministrator: true },
+  })) {
+    const [block] = parsePemBlocks(certPem ?? '')
+    const leaf = { raw: block?.bytes ?? Buffer.alloc(0) }
+    if (!issuers.some((issuer) => isSignedByAuthority(leaf, issuer))) count += 1
+  }
+  return count
+}
