@@ -33,6 +33,7 @@ import { loadApiDescription } from './foundation/description.ts'
 import type { CommandClass } from './framework/connected.ts'
 import { AdminRecover } from './local/admin-recover.ts'
 import { Adopt } from './local/adopt.ts'
+import { ClusterInit, ClusterJoin, ClusterLeave, ClusterSettings } from './local/cluster.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './local/db.ts'
 import { DbBackup, DbRestore, DbVerify } from './local/db-backup.ts'
 import { Init } from './local/init.ts'
@@ -85,6 +86,10 @@ const HAND_WRITTEN = {
   completion: Completion,
   'admin:recover': AdminRecover,
   'systemd-unit': SystemdUnit,
+  'cluster:init': ClusterInit,
+  'cluster:join': ClusterJoin,
+  'cluster:leave': ClusterLeave,
+  'cluster:settings': ClusterSettings,
   'db:backup': DbBackup,
   'db:verify': DbVerify,
   'db:restore': DbRestore,

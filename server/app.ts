@@ -11,8 +11,12 @@ import Fastify, {
 } from 'fastify'
 import type { Controller } from '../src/controller.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/definitions/schema/bodies.ts'
+import type { Awaitable } from '../src/foundation/awaitable.ts'
+import { ControllerError } from '../src/foundation/errors.ts'
 import { newId } from '../src/foundation/ids.ts'
 import type { Api, ListenerApi } from '../src/settings/config.ts'
+import type { Cluster } from '../src/storage/cluster/cluster.ts'
+import type { Store } from '../src/storage/store.ts'
 import type { Caller } from '../src/storage/transactions/context.ts'
 import { bodyTolerance } from './api/dialects.ts'
 import { DRY_RUN_HEADER, isDryRun } from './api/dry-run.ts'
@@ -20,6 +24,7 @@ import { BodyParts, isLarge, writePieces } from './api/large-bodies.ts'
 import type { Monitor } from './api/monitor.ts'
 import { BASE_PATHS, rewriteUrl } from './api/mount-points.ts'
 import { type AnyOperation, type Call, isConfidential } from './api/operation.ts'
+import { POSITION_HEADER } from './api/position.ts'
 import { type Response, withWarnings } from './api/responses.ts'
 import { getConnection } from './connections/http-connection.ts'
 import { SocketCertificates } from './connections/socket-certificates.ts'
@@ -31,6 +36,7 @@ import { operations } from './operations/operations.ts'
 import { addBodyParsers, createBodyParsers } from './requests/body-parsers.ts'
 import { allowOrigins } from './requests/hooks/allow-origins.ts'
 import { authorize } from './requests/hooks/authorize.ts'
+import { awaitCluster } from './requests/hooks/await-cluster.ts'
 import { type Check, findRefusal } from './requests/hooks/check.ts'
 import { checkContentType } from './requests/hooks/check-content-type.ts'
 import { checkHead } from './requests/hooks/check-head.ts'
@@ -42,6 +48,7 @@ import { logRequest } from './requests/hooks/log-request.ts'
 import { negotiate } from './requests/hooks/negotiate.ts'
 import { reauthorize } from './requests/hooks/reauthorize.ts'
 import { requireRoute } from './requests/hooks/require-route.ts'
+import { requireRouters } from './requests/hooks/require-routers.ts'
 import { setResponseHeaders } from './requests/hooks/set-response-headers.ts'
 import { shedLoad } from './requests/hooks/shed-load.ts'
 import { PathTable } from './requests/path-table.ts'
@@ -125,12 +132,14 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     requireRoute(paths),
     authorize,
     limitWrites(controller),
+    ...(controller.cluster ? [requireRouters(controller, controller.cluster)] : []),
     checkContentType,
     negotiate,
     ignoreUnreadBody,
   ]
   // One hook for both, because each costs more than most checks do.
-  const identifyCaller = identify(controller, options.trustedCaller)
+  const { cluster, store } = controller
+  const identifyCaller = awaitCluster(cluster, store, identify(controller, options.trustedCaller))
   app.addHook('onRequest', (request, reply, done) => {
     identifyCaller(request, (failure) => done(failure ?? findRefusal(checks, request, reply)))
   })
@@ -208,6 +217,10 @@ function assertAccess({ id, access }: AnyOperation): void {
 
 function createHandler({ controller, timeouts, monitor }: Served, operation: AnyOperation): RouteHandlerMethod {
   const isPublic = 'public' in operation.access
+  const { cluster, store } = controller
+  // A request that changes something in several steps is not repeated; an operation that grants nothing concerns no records.
+  const isRepeatable = (operation.method !== 'POST' || operation.canDryRun === true) && !operation.grantsNothing
+  const statesPosition = cluster !== undefined && operation.method !== 'GET'
   const mayBeStored = !isConfidential(operation)
   const hasEnvelope = operation.returns.kind !== 'raw'
   // Sends the response itself: what Fastify does with a promise that a handler returns costs as much as a small operation.
@@ -238,15 +251,33 @@ function createHandler({ controller, timeouts, monitor }: Served, operation: Any
       socket: request.raw.socket,
       monitor,
     }
-    const visible = requireVisibleRecord(context, operation, params.id)
-    const pending = visible ? visible.then(() => operation.run(call)) : operation.run(call)
-    const succeed = (response: Response) =>
+    const run = () => {
+      const visible = requireVisibleRecord(context, operation, params.id)
+      return visible ? visible.then(() => operation.run(call)) : operation.run(call)
+    }
+    const pending = cluster && isRepeatable ? runAsOneOfSeveral(cluster, store, run) : run()
+    const succeed = (response: Response) => {
+      if (statesPosition) reply.header(POSITION_HEADER, store.position)
       void send(request, reply, hasEnvelope ? withWarnings(response, tolerance.ignoredMembers) : response, mayBeStored)
+    }
     if (!(pending instanceof Promise)) return succeed(pending)
     const fail = (error: unknown) => reply.send(error)
     const hasNoTimeout = operation.hasNoTimeout || caller.kind === 'local-operator'
     if (hasNoTimeout) pending.then(succeed).catch(fail)
     else timeouts.settle(pending, succeed, fail)
+  }
+}
+
+/** Runs an operation once more if what it does not find may have been made at another controller just now. */
+async function runAsOneOfSeveral(cluster: Cluster, store: Store, run: () => Awaitable<Response>): Promise<Response> {
+  const { position } = store
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof ControllerError) || error.status !== 404) throw error
+    await cluster.catchUp()
+    if (store.position === position) throw error
+    return run()
   }
 }
 

@@ -74,9 +74,9 @@ export function startController({ directory, settings, env, logTo }: StartOption
       config,
       clock: systemClock,
       log,
-      // Started again, it reads everything from the database.
+      // Its memory no longer holds what the database holds, which it reads again at its start; or another process has its name.
       fail(error) {
-        log.fatal({ err: error }, 'the controller stops: memory no longer holds what the database holds')
+        log.fatal({ err: error }, 'the controller stops')
         process.exit(1)
       },
     })

@@ -151,9 +151,11 @@ function listTimers(controller: Controller): Timer[] {
 /** Starts all timers. Returns what ends them. */
 export function startTimers(controller: Controller): () => void {
   const running = new Set<Timer>()
+  const { cluster } = controller
+  const isOwn = ({ doneBy }: Timer) => doneBy === 'each' || !cluster || cluster.hasTimers
   const runAlone = async (timer: Timer) => {
     // Work that takes longer than its interval is not begun a second time.
-    if (running.has(timer)) return
+    if (running.has(timer) || !isOwn(timer)) return
     running.add(timer)
     await timer.run().catch((error) => controller.log.error({ err: error }, `${timer.name} failed`))
     running.delete(timer)

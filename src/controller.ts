@@ -57,6 +57,7 @@ import { PeerAnnouncements } from './network/routers/peer-announcements.ts'
 import { PublicKeys } from './network/routers/public-keys.ts'
 import { RouterProvisioner } from './network/routers/router-provisioner.ts'
 import { SessionSync } from './network/routers/session-sync.ts'
+import { SharedPresence } from './network/routers/shared-presence.ts'
 import { UsableRouters } from './network/routers/usable-routers.ts'
 import { LiveTraffic } from './network/traffic.ts'
 import { Tunneling } from './network/tunnelers/tunneling.ts'
@@ -68,6 +69,10 @@ import { getDataPaths, requireDatabase, runAsOwner } from './settings/data-direc
 import { AUDIT_KEY_BYTES, AuditSealer } from './storage/audit/audit-seal.ts'
 import { Behaviors } from './storage/behavior.ts'
 import { reportStartInPast } from './storage/clock-jumps.ts'
+import { Cluster } from './storage/cluster/cluster.ts'
+import { requireEqualSettings } from './storage/cluster/equal-settings.ts'
+import { findLogPlace } from './storage/cluster/log-place.ts'
+import { ROTATION_END } from './storage/cluster/shared-files.ts'
 import type { CommitLog } from './storage/commit-log.ts'
 import { EntityStore } from './storage/entities/entities.ts'
 import type { Migration } from './storage/migrate.ts'
@@ -75,7 +80,7 @@ import { RecordCache } from './storage/records/record-cache.ts'
 import { finishRotation, isRotationUnfinished, loadSecretCipher } from './storage/secrets/key-files.ts'
 import type { SecretCipher } from './storage/secrets/secret-cipher.ts'
 import { reencryptSecrets, requireSecretsKey } from './storage/secrets/stored-secrets.ts'
-import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
+import { crash, openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import type { Store } from './storage/store.ts'
 import { Contexts, type TransactionGuard } from './storage/transactions/contexts.ts'
 
@@ -90,6 +95,8 @@ export interface Controller {
   /** When the process opened this controller. */
   readonly startedAt: Instant
   readonly store: Store
+  /** The controllers with which this one shares its log; undefined if it is alone. */
+  readonly cluster: Cluster | undefined
   readonly contexts: Contexts
   readonly entities: EntityStore
   readonly records: Records
@@ -149,6 +156,8 @@ interface Routers {
   readonly renewal: CertificateRenewal
   readonly usable: UsableRouters
   readonly network: LiveNetwork
+  /** Presence as all controllers of a cluster know it; undefined if this one is alone. */
+  readonly presence: SharedPresence | undefined
   readonly load: RouterLoad
   readonly connected: ConnectedRouters
   readonly publicKeys: PublicKeys
@@ -163,14 +172,16 @@ interface Routers {
 export interface OpenOptions {
   /** Sources of live state, for tests. Defaults to the routers that are connected. */
   readonly live?: LiveSources
-  /** Stops the process, because what it holds is no longer what the commits have led to. By default an uncaught exception does. */
+  /** Stops the process, because its memory no longer matches the commits. By default, an uncaught exception stops it. */
   readonly fail?: (error: Error) => void
-  /** The log in which commits become durable, for tests. Defaults to the database. */
+  /** The log in which commits become durable, for tests. Defaults to what the settings name. */
   readonly commitLog?: CommitLog
   readonly directory: string
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
+  /** Whether it may differ from the other controllers of the network in settings that are the same on all. */
+  readonly hasOtherSettings?: boolean
   /** The migrations of the store, for tests. Defaults to the migrations of this program. */
   readonly migrations?: readonly Migration[]
   /** The cost of password hashes, for tests. Defaults to the recommended cost. */
@@ -186,34 +197,53 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   const paths = getDataPaths(directory)
   const startedAt = clock.now()
   requireDatabase(directory)
-  const { authority, tokens, auditSealer, secretCipher } = runAsOwner(directory, () => ({
-    authority: Authority.load(paths.pki, (work) => runAsOwner(directory, work)),
-    tokens: ApiSessionTokens.open(paths.tokenKey),
-    auditSealer: new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)),
-    secretCipher: loadSecretCipher(paths),
-  }))
+  const auditSealer = runAsOwner(directory, () => new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)))
   const backups = new Backups({ directory, config, clock, log })
+  const place = findLogPlace(directory, config)
+  const cluster = place && (await Cluster.connect(place, { directory, clock, log, fail: fail ?? crash }))
+  const commitLog = options.commitLog ?? cluster?.commitLog
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
     reportError: (error) => log.error({ err: error }, 'the store met a problem'),
     ...(fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
     beforeMigration: () => backUpBeforeMigration(backups, log),
-    ...(options.commitLog ? { log: options.commitLog } : {}),
+    ...(commitLog ? { log: commitLog } : {}),
     ...(options.migrations ? { migrations: options.migrations } : {}),
   })
   try {
+    // Before anything is read into memory, and before the keys and certificates that the controllers share are.
+    await cluster?.join(store)
+    await cluster?.files.rebuild(store.db)
+    if (cluster && !options.hasOtherSettings) await requireEqualSettings(store.db, config)
+    const { authority, tokens, secretCipher } = runAsOwner(directory, () => ({
+      authority: Authority.load(paths.pki, (work) => runAsOwner(directory, work)),
+      tokens: ApiSessionTokens.open(paths.tokenKey),
+      secretCipher: loadSecretCipher(paths),
+    }))
+    cluster?.files.onChange((names) => followSharedFiles(names, authority, fail ?? crash))
     await requireSecretsKey(store.db, secretCipher, paths.secretsKey)
-    const controller = await assemble(options, { startedAt, authority, tokens, store, secretCipher, backups })
+    const controller = await assemble(options, { startedAt, authority, tokens, store, cluster, secretCipher, backups })
     if (isRotationUnfinished(paths)) {
-      await reencryptSecrets(controller.contexts.create({ kind: 'system' }), secretCipher)
-      runAsOwner(directory, () => finishRotation(paths))
+      const context = controller.contexts.create({ kind: 'system' })
+      await reencryptSecrets(context, secretCipher)
+      if (cluster) await context.write((tx) => cluster.files.store(controller.entities, tx, ROTATION_END))
+      else runAsOwner(directory, () => finishRotation(paths))
     }
+    cluster?.follow(store)
     return controller
   } catch (error) {
     await store.close()
+    await cluster?.close()
     throw error
   }
+}
+
+/** Reads files again that another controller, or this one, has changed for all. */
+function followSharedFiles(names: readonly string[], authority: Authority, fail: (error: Error) => void): void {
+  if (names.some((name) => name.startsWith('pki/'))) authority.reload()
+  if (names.some((name) => !name.startsWith('pki/')))
+    fail(new Error('the keys of the network were replaced, and are read only at the start'))
 }
 
 /** The parts of a controller that are loaded from its directory. */
@@ -223,19 +253,22 @@ interface OpenedFiles {
   readonly tokens: ApiSessionTokens
   readonly secretCipher: SecretCipher
   readonly store: Store
+  readonly cluster: Cluster | undefined
   readonly backups: Backups
 }
 
 async function assemble(
   { directory, config, clock: systemClock, log, live: givenLive, passwordCost }: OpenOptions,
-  { startedAt, authority, tokens, store, secretCipher, backups }: OpenedFiles,
+  { startedAt, authority, tokens, store, cluster, secretCipher, backups }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
   const aggregatedLog = new AggregatedLog(clock, log)
   const traffic = new LiveTraffic(clock)
   const connected = new ConnectedRouters(clock, traffic)
-  const live = givenLive ?? { network: connected, terminators: storedTerminators }
+  const createSystemContext = () => contexts.create({ kind: 'system' })
+  const presence = cluster && new SharedPresence({ clock, connected, log, node: cluster.name, createSystemContext })
+  const live = givenLive ?? { network: presence ?? connected, terminators: storedTerminators }
   const records = createRecords()
   // The JWTs that records show name the server certificate.
   authority.onChange(() => records.cache.clear())
@@ -263,7 +296,7 @@ async function assemble(
   })
   const endedSessions = new EndedSessions({
     ...{ clock, connected, db: store.db, log, sessionSync, sessionTokens },
-    createSystemContext: () => contexts.create({ kind: 'system' }),
+    createSystemContext,
   })
   const publicKeys = new PublicKeys({ authority, clientTrust, connected, tokenKeys })
   const modelLog = new ModelLog({
@@ -285,15 +318,27 @@ async function assemble(
       policies,
     },
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), sessionTokens, startedAt, traffic },
-    createSystemContext: () => contexts.create({ kind: 'system' }),
+    ...{ node: cluster?.name, catchUp: cluster && (() => cluster.catchUp()) },
+    createSystemContext,
   })
   const oidc = new OidcAnnouncement(config['oidc.announce'])
   const registeredUris = new RegisteredUris(() => membership.ownId)
   const rights = [
+    // First: they say which certificates are trusted.
+    ...(cluster ? [cluster.files] : []),
     ...[access, apiSessions, machineTokens, posture.reported, policies, clientTrust, signers.directory, verifiedMfa],
     ...[tokenKeys, ticketKeys, openIdConnect.revokedTokens, sessionTokens, oidc, registeredUris],
   ]
-  const network = [connected, peers, publicKeys, model, sessionSync, endedSessions, ...fabric.projections]
+  const network = [
+    connected,
+    ...(presence ? [presence] : []),
+    peers,
+    publicKeys,
+    model,
+    sessionSync,
+    endedSessions,
+    ...fabric.projections,
+  ]
   const sessionIds = new SessionIds(records.cache)
   const digests = new ServiceDigests({ access, cache: records.cache })
   const serviceChanges = new ServiceChanges({ access, clock, digests })
@@ -308,9 +353,16 @@ async function assemble(
   store.recordBy(modelLog, endedSessions)
   if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
-  const membership = await ControllerMembership.load(store.db, entities, config, authority)
+  const membership = await ControllerMembership.load({
+    ...{ db: store.db, entities, config, authority },
+    node: cluster?.name,
+    isLive: (node) => cluster?.nodes.list().some(({ name, isLive }) => name === node && isLive) ?? false,
+  })
   const receipts = new RootReceipts(authority, log)
-  const own = new OwnCertificates({ authority, config, entities, membership, receipts, log })
+  const own = new OwnCertificates({
+    ...{ authority, config, entities, membership, receipts, log },
+    shared: cluster?.files,
+  })
   const certificateBehavior = new CertificateBehavior(membership)
   const provisioner = new RouterProvisioner(entities, config)
   const routers: Routers = {
@@ -318,6 +370,7 @@ async function assemble(
     renewal: new CertificateRenewal(entities, authority, config['adoption.trialEnds']),
     usable: new UsableRouters(access, live.network),
     network: live.network,
+    presence,
     load: {
       countLinks: (routerId) => fabric.links.countOfRouter(routerId),
       countCircuits: (routerId) => fabric.circuits.count('routerId', routerId),
@@ -361,6 +414,7 @@ async function assemble(
     aggregatedLog,
     startedAt,
     store,
+    cluster,
     contexts,
     entities,
     records,
@@ -400,10 +454,12 @@ async function assemble(
     close: () =>
       closeParts({
         store,
+        cluster,
         contexts,
         aggregatedLog,
         auth,
         model,
+        presence,
         sessionSync,
         backups,
         integrity,
@@ -450,10 +506,12 @@ function createGuards({
 /** The parts of a controller that hold state which is not written yet, or work in the background. */
 interface ClosableParts {
   readonly store: Store
+  readonly cluster: Cluster | undefined
   readonly contexts: Contexts
   readonly aggregatedLog: AggregatedLog
   readonly auth: Auth
   readonly model: RouterModel
+  readonly presence: SharedPresence | undefined
   readonly sessionSync: SessionSync
   readonly backups: Backups
   readonly integrity: DataIntegrity
@@ -462,10 +520,12 @@ interface ClosableParts {
 
 /** Ends background work, writes what only memory holds, and closes the store last. @throws the first error of a part */
 async function closeParts(parts: ClosableParts): Promise<void> {
-  const { store, contexts, aggregatedLog, auth, model, sessionSync, backups, integrity, webhooks } = parts
+  const { store, cluster, contexts, aggregatedLog, auth, model, presence, sessionSync, backups, integrity, webhooks } =
+    parts
   const { apiSessions, failedSignIns, machineTokens, signers, signIns } = auth
   const resources = new OpenResources()
   resources.add(() => aggregatedLog.flush({ isFinal: true }))
+  resources.add(() => cluster?.close())
   resources.add(() => store.close())
   for (const recorder of [signIns, failedSignIns]) resources.add(() => recorder.flush(contexts, { isFinal: true }))
   for (const uses of [apiSessions, machineTokens]) resources.add(() => uses.flush(contexts.create({ kind: 'system' })))
@@ -473,9 +533,11 @@ async function closeParts(parts: ClosableParts): Promise<void> {
   resources.add(() => webhooks.close())
   resources.add(() => sessionSync.close())
   resources.add(() => model.close())
+  resources.add(() => presence?.close())
   resources.add(() => signers.outbound.close())
   resources.add(() => backups.close())
   resources.add(() => integrity.close())
+  resources.add(() => cluster?.stopFollowing())
   const [failure] = await resources.close()
   if (failure !== undefined) throw failure
 }

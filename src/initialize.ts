@@ -99,7 +99,7 @@ export async function initializeDirectory({
 }
 
 /** A directory that holds other files is not taken over: it would be closed to the accounts that share it. */
-function requireNothingElse(directory: string): void {
+export function requireNothingElse(directory: string): void {
   if (hasOnlyOwnFiles(directory)) return
   throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
 }

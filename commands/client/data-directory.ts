@@ -82,6 +82,9 @@ function explainStorageFault({ code = '', message }: StorageFault): readonly [st
 /** The flags that set what a new directory has no file for yet, by setting. */
 const SETTING_FLAGS: Readonly<Record<string, string>> = {
   advertise: '--advertise NAME:PORT, such as --advertise controller.example.com:1280',
+  'cluster.database':
+    '--database postgres://user@host/name, and --password-file, or the environment variable PGPASSWORD',
+  'cluster.name': '--name NAME',
   listeners: '--listen HOST:PORT, such as --listen 0.0.0.0:1280',
 }
 
@@ -99,6 +102,34 @@ interface InvalidSetting extends Error {
   readonly key?: string
   readonly source?: SettingSource
   readonly others?: readonly Error[]
+}
+
+type Failure = ConstructorParameters<typeof CommandError>
+
+/** The log of a cluster, by the name of an error: most of their messages say what to do. */
+const LOG_FAULTS: Readonly<Record<string, (message: string) => Failure>> = {
+  LogConnectionError: (message) => [
+    EXIT.tryLater,
+    'LOG_UNREACHABLE',
+    `the database of the cluster cannot be used: ${message}`,
+    {
+      hint: 'check cluster.database, the password in cluster.passwordFile or PGPASSWORD, cluster.caFile and cluster.tls',
+    },
+  ],
+  LogDatabaseError: (message) => [EXIT.failed, 'LOG_UNUSABLE', message],
+  LogPayloadError: (message) => [
+    EXIT.failed,
+    'LOG_UNREADABLE',
+    message,
+    { hint: 'copy cluster.key from another controller of the network' },
+  ],
+  LogContradictionError: (message) => [
+    EXIT.failed,
+    'LOG_CONTRADICTED',
+    `the directory does not follow the log of its cluster: ${message}`,
+    { hint: 'keep the directory aside, and controller cluster join with a new one' },
+  ],
+  NodeNameTakenError: (message) => [EXIT.conflict, 'NODE_NAME_TAKEN', message],
 }
 
 const LOCKED_HINT = 'omit --offline to use the running controller, or stop it first'
@@ -141,6 +172,8 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
       const { code, remedy } = error as Error & { code: string; remedy: string }
       throw new CommandError(DIRECTORY_EXITS[code] ?? EXIT.failed, code, error.message, { hint: remedy })
     }
+    const ofLog = LOG_FAULTS[error.name]
+    if (ofLog) throw new CommandError(...ofLog(error.message))
     const isUnavailable = (error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE'
     if (isUnavailable || isStorageFault(error)) {
       const [reason, hint] = explainStorageFault((isUnavailable ? error.cause : error) as StorageFault)

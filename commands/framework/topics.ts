@@ -16,6 +16,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   audit: 'The audit: who changed what, and when.',
   capability: 'The capabilities of a controller.',
   circuit: 'The connections of clients with services, over routers.',
+  cluster: 'Several controllers that serve one network: its directories, and their settings.',
   'current-api-session': 'Your own session.',
   'current-identity': 'Your own identity, and its authenticators.',
   database: 'Checks, repairs and snapshots of the data of a running controller.',

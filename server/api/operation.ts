@@ -162,12 +162,19 @@ export interface Operation<B = unknown> {
   readonly bodyLimit?: 'limits.postureBody' | 'limits.networkFile'
   /** How many entries its body may have, by depth, if its bytes alone would allow too many. */
   readonly sizeLimits?: readonly SizeLimit[]
+  /**
+   * The reason for which it grants nothing, so that one of several controllers serves it also while it does not know what the others have
+   * revoked. All other operations wait for contact with them.
+   */
+  readonly grantsNothing?: string
   /** Not part of the documented contract, but this product's own. */
   readonly isOwn?: boolean
   /** Identities that do not administer change audited records of their own by it, and may do so a few times a minute. */
   readonly isOwnChange?: true
   /** All that it does is one transaction, so that a dry run can roll it back. */
   readonly canDryRun?: true
+  /** Only the controller that has the routers can run it. */
+  readonly needsRouters?: true
   /** It runs without a timeout, because its duration grows with the amount of data. */
   readonly hasNoTimeout?: boolean
   /** The response to an error in place of JSON, for clients that prefer another form by their headers. */

@@ -28,15 +28,26 @@ export class ControlListener {
   readonly #inProgress = new WorkInProgress()
   readonly #dials = new DialsInProgress()
   #timer: NodeJS.Timeout | undefined
-  #isStopped = false
+  #isServing = false
 
   constructor(controller: Controller) {
     this.#controller = controller
   }
 
   start(): void {
-    this.#controller.routers.connected.startListening()
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
+  }
+
+  /** Takes routers from now on. */
+  begin(): void {
+    this.#controller.routers.connected.startListening()
+    this.#isServing = true
+  }
+
+  /** Ends the connections of all routers, and takes none until it begins again. @param reason for the log */
+  end(reason: string): void {
+    this.#isServing = false
+    this.#controller.routers.connected.close(reason)
   }
 
   /** Does the work that is due by the clock. */
@@ -49,14 +60,17 @@ export class ControlListener {
 
   /** Ends the connections of all routers, and resolves when what they asked for has been handled. */
   async stop(): Promise<void> {
-    this.#isStopped = true
     clearInterval(this.#timer)
-    this.#controller.routers.connected.close()
+    this.end('the controller stops')
     await this.#inProgress.settle()
   }
 
   /** Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response. */
   accept(socket: TLSSocket): void {
+    if (!this.#isServing) {
+      socket.destroy()
+      return
+    }
     const address = socket.remoteAddress
     socket.on('error', () => socket.destroy())
     this.#connect(socket).catch((error: unknown) => {
@@ -76,17 +90,17 @@ export class ControlListener {
 
   /** @throws RouterRejectedError, HelloError, MalformedFrameError */
   async #connect(socket: TLSSocket): Promise<void> {
-    const controllerId = this.#controller.membership.ownId
+    const controllerId = await this.#controller.membership.findIdForRouters(this.#controller.store.db)
     if (controllerId === undefined) throw new RouterRejectedError('the controller is not ready yet')
     const reader = new MessageReader(HELLO_LIMITS)
     const received = parseHello(await readFirstMessage(socket, reader))
-    if (this.#isStopped) throw new RouterRejectedError('the controller stops')
+    if (!this.#isServing) throw new RouterRejectedError('the controller takes no routers')
     await this.#inProgress.track(this.#admit(socket, reader, received, controllerId))
   }
 
   /** @throws RouterRejectedError */
   async #admit(socket: TLSSocket, reader: MessageReader, received: ReceivedHello, controllerId: string): Promise<void> {
-    const { auth, clock, contexts, routers, sessionTokens, store } = this.#controller
+    const { auth, clock, cluster, contexts, routers, sessionTokens, store } = this.#controller
     const leaf = new SocketCertificates(socket).readOwn()
     if (!leaf) throw new RouterRejectedError('the router presented no certificate')
     if (!auth.clientTrust.isOwn(leaf, clock.now()))
@@ -97,11 +111,14 @@ export class ControlListener {
       fingerprint: computeFingerprint(leaf),
       hasDataModel: grouping !== undefined,
     }
+    await cluster?.lease.waitForContact().catch((cause: unknown) => {
+      throw new RouterRejectedError('the controller has no contact with the other ones', { cause })
+    })
     const admission = await routers.connected.requireAdmission(store.db, hello)
     // Its clients need tokens that it can verify, and it the key, from its first message on.
     if (hello.hasDataModel) await sessionTokens.beginSigning(contexts.create({ kind: 'system' }))
     if (socket.destroyed) return
-    if (this.#isStopped) throw new RouterRejectedError('the controller stops')
+    if (!this.#isServing) throw new RouterRejectedError('the controller takes no routers')
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const source = { socket, reader, type: grouping?.type ?? 'ctrl.default' }
     if (grouping && !grouping.isFirst) this.#join(hello.routerId, source, grouping.group)

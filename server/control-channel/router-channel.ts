@@ -19,7 +19,7 @@ import { encodeTerminatorEnd, encodeTerminatorQuestions } from './handlers/termi
 import { encodeText, HeaderValueError } from './header-values.ts'
 import { type ConnectionGroup, encodeHelloResponse, isSameGroup } from './hello.ts'
 import type { Message, SkippedMessage } from './message.ts'
-import { greetRouter, handleRouterMessage } from './message-dispatch.ts'
+import { DIAL_KINDS, greetRouter, handleRouterMessage } from './message-dispatch.ts'
 import { Header } from './messages/edge_pb.ts'
 import { encodeChangeSet, encodeState, encodeStateKeys } from './model-encoding.ts'
 import type { WorkInProgress } from './work-in-progress.ts'
@@ -41,13 +41,6 @@ export interface AdmittedConnection extends ConnectionSource {
   /** Whether its process never was connected: what an earlier process held is gone. Routers of release 1 tell it later. */
   readonly isNewProcess: boolean
 }
-
-// They wait for results of routes, which the same router may have to send: reading must not pause for them.
-const DIAL_TYPES: ReadonlySet<number> = new Set([
-  ContentType.CREATE_CIRCUIT_V2_REQUEST,
-  ContentType.CREATE_CIRCUIT_FOR_SERVICE_REQUEST,
-  ContentType.CREATE_TUNNEL_CIRCUIT_V2_REQUEST,
-])
 
 const REQUEST_TOO_LONG = { reason: 'other', message: 'the request is longer than any may be' } as const
 
@@ -156,7 +149,8 @@ export class RouterChannel {
   }
 
   #take(message: Message): Promise<void> | undefined {
-    if (!DIAL_TYPES.has(message.type)) return this.#handle(message)
+    // Dials wait for results of routes, which the same router may have to send: reading must not pause for them.
+    if (!DIAL_KINDS.has(message.type)) return this.#handle(message)
     const begun = this.#parts.dials.begin(this.#share, message)
     if (begun === 'too-many') this.#channel.close('the router dials more than can be handled')
     else if (typeof begun === 'string') sendRefusal(this.#channel, message, DIAL_REFUSALS[begun])

@@ -19,9 +19,10 @@ import { SocketCertificates } from '../connections/socket-certificates.ts'
 import { serveUpgrades } from '../connections/upgrades.ts'
 import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
 import { handleClientError, refuseTunnel, refuseUpgrade } from './client-errors.ts'
+import { type ControlServer, RoutersInTurn } from './routers-in-turn.ts'
 
 export interface Listening {
-  /** The addresses that are really bound: a port of 0 is the one the system chose. */
+  /** The addresses that are bound now: a port of 0 is the one the system chose. */
   readonly addresses: readonly string[]
   /** Stops taking connections, lets running requests finish for a while, then closes everything. */
   close(): Promise<void>
@@ -57,7 +58,9 @@ const CIPHERS = [
 /** Binds every configured listener. @throws if an address cannot be bound; then none stays bound, and the app is closed */
 export async function listen(app: FastifyInstance, controller: Controller): Promise<Listening> {
   const servers: Server[] = []
-  const { config } = controller
+  const ofRouters: ControlServer[] = []
+  const { cluster, config } = controller
+  const { presence } = controller.routers
   const connections = new Connections({
     inAll: config['limits.connections'],
     ofOneAddress: config['limits.connectionsPerAddress'],
@@ -89,7 +92,9 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
         : createPlainServer(app, controller, listener, clients)
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
-      await bindListener(server, listener)
+      // One controller of a cluster at a time binds it.
+      if (cluster && isForRoutersOnly(listener)) ofRouters.push({ server, bind: () => bindListener(server, listener) })
+      else await bindListener(server, listener)
     }
   } catch (error) {
     await closeServers()
@@ -97,15 +102,26 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     throw error
   }
   clients.slowReaders.start()
-  if (config.listeners.some(({ apis }) => apis.includes('control'))) controlListener.start()
+  presence?.ask().catch((error: unknown) => {
+    controller.log.warn({ err: error }, 'the controller that has the routers was not asked which are connected')
+  })
+  let routersInTurn: RoutersInTurn | undefined
+  if (config.listeners.some(({ apis }) => apis.includes('control'))) {
+    controlListener.start()
+    if (cluster && presence)
+      routersInTurn = new RoutersInTurn({ controller, cluster, presence, controlListener, servers: ofRouters })
+    else controlListener.begin()
+  }
   return {
-    addresses: servers.map(getBoundAddress),
+    get addresses() {
+      return servers.filter(({ listening }) => listening).map(getBoundAddress)
+    },
     async close() {
       clients.slowReaders.stop()
       // Streams without an end would hold the connections up.
       controller.events.close()
       // All at once: routers whose connections end would connect again to a server that still listens.
-      await Promise.all([closeServers(), controlListener.stop()])
+      await Promise.all([routersInTurn?.close(), closeServers(), controlListener.stop()])
       await app.close()
     },
   }
@@ -221,6 +237,8 @@ function toSessionOptions({ apis }: ListenerConfig) {
   const context = createHash('sha256').update(apis.toSorted().join()).digest('hex')
   return { sessionIdContext: context.slice(0, MAX_CONTEXT_LENGTH), sessionTimeout: TICKET_KEY_LIFETIME_MS / 1000 }
 }
+
+const isForRoutersOnly = ({ apis }: ListenerConfig) => apis.length === 1 && apis[0] === 'control'
 
 function bindListener(server: Server, { address }: ListenerConfig): Promise<void> {
   const { host, port } = splitAddress(address)

@@ -19,6 +19,7 @@ import type { Api } from '../../src/settings/config.ts'
 import { SESSION_HEADERS } from '../api/dialects.ts'
 import { BASE_PATHS } from '../api/mount-points.ts'
 import { type AnyOperation, listContentTypes, type QueryParameter, type Returns } from '../api/operation.ts'
+import { POSITION_HEADER } from '../api/position.ts'
 import { type OpenApiSchema, SchemaComponents } from './openapi-schema.ts'
 
 const TITLES: Readonly<Record<Api, string>> = {
@@ -26,6 +27,8 @@ const TITLES: Readonly<Record<Api, string>> = {
   management: 'Edge Management API',
   fabric: 'Fabric API',
 }
+
+const SEVERAL_CONTROLLERS = `If several controllers serve the network, the response to a change has the header ${POSITION_HEADER}. A request that sends the greatest one back, to any of them, is served by a state that includes the change; it is refused with 503 if that takes longer than two seconds.`
 
 const bodies = new Map<Api, Buffer>()
 
@@ -46,7 +49,7 @@ export function buildOpenApiDocument(api: Api, operations: readonly AnyOperation
   }
   return {
     openapi: '3.0.3',
-    info: { title: TITLES[api], version: version.version },
+    info: { title: TITLES[api], version: version.version, description: SEVERAL_CONTROLLERS },
     servers: [{ url: BASE_PATHS[api] }],
     paths,
     components: {

@@ -86,19 +86,20 @@ function namesRecord({ path, returns }: AnyOperation): boolean {
 }
 
 async function requireVisible(context: Context, caller: IdentityCaller, resource: AnyResource, id: string) {
-  const { limit, rights, identityId, token } = caller
+  const { limit } = caller
   const row = await findRow(context, resource, id)
-  const ownerId = resource.wayInOf === undefined ? undefined : row?.[resource.wayInOf]
-  const isOfOther = typeof ownerId === 'string' && ownerId !== identityId
-  const owner = isOfOther ? await findRightsOf(context.db, ownerId) : undefined
-  const isOfIdentity = typeof ownerId === 'string' || resource.wayInOf === undefined
-  const isShown = isOfIdentity
-    ? owner
-      ? rights.covers(owner)
-      : !token || ownerId !== identityId
-    : mayEnrollRouters(caller)
-  const isVisible = row && (!limit || isInExtent(toScopedRecord(row), limit.scopes)) && isShown
+  const isInLimit = row && (!limit || isInExtent(toScopedRecord(row), limit.scopes))
+  const isVisible =
+    isInLimit && (resource.wayInOf === undefined || (await seesWayIn(context, caller, row[resource.wayInOf])))
   if (!isVisible) throw notFoundError(toResourceNoun(resource), id)
+}
+
+/** @param ownerId the identity that the record lets in; of a router's enrollment, none */
+async function seesWayIn({ db }: Context, caller: IdentityCaller, ownerId: unknown): Promise<boolean> {
+  if (typeof ownerId !== 'string') return mayEnrollRouters(caller)
+  if (ownerId === caller.identityId) return caller.token === undefined
+  const owner = await findRightsOf(db, ownerId)
+  return owner === undefined || caller.rights.covers(owner)
 }
 
 function toScopedRecord({ roleAttributes, tags }: AnyRow): ScopedRecord {

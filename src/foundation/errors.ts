@@ -118,6 +118,7 @@ const CATALOGUE = {
   SERVER_TOO_MANY_REQUESTS: [429, 'The controller is busy with requests of this kind; try again shortly.'],
   RATE_LIMITED: [429, 'This was requested too recently, or is still running; try again later.'],
   TIMEOUT: [503, 'The controller could not respond in time; try again shortly.'],
+  ROUTERS_ELSEWHERE: [503, 'Another controller has the routers, and this concerns them: send it there.'],
   STORAGE_UNAVAILABLE: [503, 'The controller cannot use its storage right now; its log says why.'],
   UNHANDLED: [500, 'Something went wrong inside the controller; its log knows more under this request id.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string, sentCode?: string]>

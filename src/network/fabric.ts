@@ -53,6 +53,13 @@ export interface Fabric {
   readonly projections: readonly Projection[]
   /** Does what is due by the clock. Called once a second. */
   tick(): void
+  /**
+   * Leaves the circuits to another controller, which has the routers from now on. Called before their connections end, so that none is
+   * told to drop any.
+   */
+  leave(): void
+  /** Takes routers again: all circuits that they have are those of an earlier process. */
+  begin(): void
 }
 
 export interface FabricParts {
@@ -61,10 +68,14 @@ export interface FabricParts {
   readonly apiSessions: ApiSessions
   /** Proves of circuits which routers carry them, also to a later process. */
   readonly circuitKey: Buffer
+  /** Applies what other controllers have committed by now; undefined if there are none. */
+  readonly catchUp: (() => Promise<void>) | undefined
   readonly clock: Clock
   readonly connected: ConnectedRouters
   readonly entities: EntityStore
   readonly log: Log
+  /** The name of this controller, if it has others beside it. */
+  readonly node: string | undefined
   readonly db: Kysely<Database>
   readonly startedAt: Instant
   readonly policies: AuthPolicies
@@ -96,11 +107,11 @@ export function createFabric(parts: FabricParts): Fabric {
   const linkSettings = new StoredLinkSettings(entities)
   const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
   const validation = new TerminatorValidation({ clock, connected, directory: terminators })
-  const right = { access, accessTokens, apiSessions, connected, policies, sessionTokens }
+  const right = { access, accessTokens, apiSessions, catchUp: parts.catchUp, connected, policies, sessionTokens }
   const { costs, circuits: table } = traffic
   const unroutes = new Unroutes(connected)
   const shared = { aggregatedLog, clock, connected, paths: links, results: new RouteResults(clock), costs, unroutes }
-  const ids = new CircuitIds(parts.circuitKey, parts.startedAt)
+  const ids = new CircuitIds(parts.circuitKey, parts.startedAt, parts.node)
   const traces = new IdentityTraces(clock, log)
   const hosted = new HostedTerminators({ ...right, entities, directory: terminators })
   const rejectTerminator = (terminator: LiveTerminator) => {
@@ -142,6 +153,16 @@ export function createFabric(parts: FabricParts): Fabric {
       shared.results.expire()
       upkeep.tick()
       smartRerouting.tick()
+    },
+    leave() {
+      circuits.leaveAll()
+      upkeep.clear()
+      unroutes.pause()
+      reports.inherited.clear()
+    },
+    begin() {
+      ids.begin(clock.now())
+      unroutes.resume()
     },
   }
 }

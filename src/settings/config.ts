@@ -1,5 +1,6 @@
 // Defines every setting once: default, explanation and parser. The commented file and the documents are generated from it.
 import { isIP } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import ipaddr from 'ipaddr.js'
 import { parse } from 'yaml'
 import { logLevels } from '../foundation/log.ts'
@@ -11,10 +12,12 @@ import {
   countSetting,
   durationSetting,
   readChoice,
+  readDatabaseUrl,
   readDirectives,
   readDuration,
   readHostAndPort,
   readList,
+  readNodeName,
   readOptionalPath,
   readOptionalTime,
   readOrigin,
@@ -72,6 +75,12 @@ const settings = {
       'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener with TLS is used.',
     default: [],
     read: (value, key) => readList(value, key).map((entry) => readHostAndPort(entry, key)),
+  },
+  'control.advertise': {
+    explain:
+      'The name under which routers reach the controller, as host:port, if it is not the first one of advertise. Several controllers of one network have the same, which leads to all of them: each listens there only while it has the routers.',
+    default: '',
+    read: (value, key) => (value === '' ? undefined : readHostAndPort(value, key)),
   },
   'session.timeout': durationSetting('30m', 'How long a sign-in stays alive without being used.', '1m'),
   'session.maxAge': {
@@ -166,6 +175,44 @@ const settings = {
     default: '',
     read: readOptionalPath,
   },
+  'cluster.database': {
+    explain:
+      'The PostgreSQL database by which several controllers serve one network, as postgres://user@host/name; of several hosts with commas between them, the primary is used. controller cluster init and controller cluster join write it. If it is empty, this controller is alone.',
+    default: '',
+    read: readDatabaseUrl,
+  },
+  'cluster.name': {
+    explain: 'What the other controllers call this one: a name that none of them has.',
+    default: '',
+    read: readNodeName,
+  },
+  'cluster.passwordFile': {
+    explain: 'A file with the password for the database. If it is empty, the environment variable PGPASSWORD has it.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'cluster.caFile': {
+    explain:
+      'A file with the certificates (PEM) of the authorities that the database has its certificate from, in place of the public ones.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'cluster.tls': {
+    explain: 'Whether connections to the database are encrypted. It can be false for a database on the same machine.',
+    default: true,
+    read: readSwitch,
+  },
+  'cluster.keyFile': {
+    explain:
+      'The file with the key under which controllers encrypt what they share. If it is empty, cluster.key in the data directory.',
+    default: '',
+    read: readOptionalPath,
+  },
+  'cluster.lease': durationSetting(
+    '3s',
+    'How long after its last contact with the database a controller grants rights: sign-ins, sessions, dials, lists of services. The same on all controllers.',
+    '1s',
+  ),
   'limits.bodyBeforeSession': bytesSetting('64KiB', 'The largest request body of a caller who is not signed in.'),
   'limits.body': bytesSetting('1MiB', 'The largest request body of a caller who is.'),
   'limits.ownBody': bytesSetting(
@@ -308,7 +355,7 @@ const settings = {
   },
 } as const satisfies Record<string, Setting<unknown>>
 
-type SettingKey = keyof typeof settings
+export type SettingKey = keyof typeof settings
 export type Config = { readonly [K in SettingKey]: ReturnType<(typeof settings)[K]['read']> }
 
 const settingKeys = Object.keys(settings) as SettingKey[]
@@ -339,11 +386,13 @@ export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}
       mistakes.push(new ConfigError(key, `does not exist${suggestSetting(key)}`, source))
   }
   const sources = new Map<string, SettingSource>()
+  const written = new Map<string, unknown>()
   const entries = settingKeys.map((key) => {
     const setting: Setting<unknown> = settings[key]
     try {
       const { value, source } = findValue(key, fromFile, env, overrides)
       if (source) sources.set(key, source)
+      written.set(key, value)
       return [key, withSource(source, () => setting.read(value, key))]
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
@@ -355,12 +404,31 @@ export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}
   if (first) throw new ConfigError(first.key, first.reason, first.source, others)
   const config = Object.fromEntries(entries) as Config
   configSources.set(config, sources)
+  configTexts.set(config, written)
   assertAdvertised(config)
   return config
 }
 
 /** For each configuration, the sources of the settings that are not defaults. */
 const configSources = new WeakMap<Config, ReadonlyMap<string, SettingSource>>()
+
+/** For each configuration, the values as they are written. */
+const configTexts = new WeakMap<Config, ReadonlyMap<string, unknown>>()
+
+/** A setting as it is written: 30m, and not a number of milliseconds. */
+export function getWritten(config: Config, key: SettingKey): unknown {
+  return configTexts.get(config)?.get(key) ?? getDefault(key)
+}
+
+export function getDefault(key: SettingKey): unknown {
+  return settings[key].default
+}
+
+/** Whether two written values mean the same. */
+export function isSameSetting(key: SettingKey, one: unknown, other: unknown): boolean {
+  const setting: Setting<unknown> = settings[key]
+  return isDeepStrictEqual(setting.read(one, key), setting.read(other, key))
+}
 
 /** The error for a value that a part of the controller cannot use, with the place that it comes from. */
 export function invalidSettingError(config: Config, key: SettingKey, reason: string): ConfigError {
@@ -415,13 +483,14 @@ export function getAdvertisedAddress(config: Config): string {
 
 /** The address at which routers reach this controller. */
 export function getControlAddress(config: Config): string {
-  return `tls:${getAdvertisedAddress(config)}`
+  return `tls:${config['control.advertise'] ?? getAdvertisedAddress(config)}`
 }
 
 /** Every host that the server certificate must name. */
 export function listCertificateHosts(config: Config): string[] {
   const withTls = config.listeners.filter(({ tls }) => tls)
-  const addresses = [...config.advertise, ...withTls.map(({ address }) => address)]
+  const forRouters = config['control.advertise']
+  const addresses = [...config.advertise, ...(forRouters ? [forRouters] : []), ...withTls.map(({ address }) => address)]
   const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
   return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
 }

@@ -40,6 +40,7 @@ export function getDataPaths(directory: string) {
     secretsKey: join(directory, 'secrets.key'),
     // Only while a rotation is not finished.
     previousSecretsKey: join(directory, 'secrets.key.previous'),
+    clusterKey: join(directory, 'cluster.key'),
     pki: join(directory, 'pki'),
   }
 }

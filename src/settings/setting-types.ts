@@ -111,6 +111,25 @@ export function readOptionalPath(value: unknown, key: string): string | undefine
   return value
 }
 
+/** The URL of a PostgreSQL database; undefined for empty text. */
+export function readDatabaseUrl(value: unknown, key: string): string | undefined {
+  if (value === '') return undefined
+  const [, user, hosts, name] = /^postgres(?:ql)?:\/\/(?:([^/@]*)@)?([^/?@]+)\/([^/?]+)$/.exec(String(value)) ?? []
+  if (hosts === undefined || name === undefined)
+    throw new ConfigError(key, 'must be the URL of a database such as postgres://user@host/name')
+  // Files of settings, and the arguments of processes, are read by more people than a password is meant for.
+  if (user?.includes(':')) throw new ConfigError(key, 'must not have a password: cluster.passwordFile names its file')
+  return String(value)
+}
+
+/** The name of a controller among others; undefined for empty text. */
+export function readNodeName(value: unknown, key: string): string | undefined {
+  if (value === '') return undefined
+  if (typeof value !== 'string' || !/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value))
+    throw new ConfigError(key, 'must be a name of letters, digits, dots and hyphens, with up to 63 characters')
+  return value
+}
+
 /** A time in milliseconds since 1970; undefined for empty text. */
 export function readOptionalTime(value: unknown, key: string): number | undefined {
   if (value === '') return undefined

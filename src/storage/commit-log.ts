@@ -37,6 +37,8 @@ export interface Turn {
 }
 
 export interface CommitLog {
+  /** The name of this controller in the log; null if it is alone. */
+  readonly node: string | null
   /**
    * Whether the log decides what is committed: rows change only after it has taken a commit. Otherwise they have changed before,
    * because the database is the log.

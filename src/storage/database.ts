@@ -82,6 +82,8 @@ interface CommitPositionTable {
   timeline: string
   /** Of the last commit, if several controllers share a log; see `commit-log.ts`. */
   chain: string
+  /** The id of the log that several controllers share; empty if this one is alone. */
+  network: string
 }
 
 /** The changes of the model of routers by a commit; see `network/router-model/model-log.ts`. */
@@ -123,6 +125,13 @@ interface AbsentRouterTable {
   heardUntil: number
 }
 
+/** A setting on which all controllers of a network agree; see `cluster/equal-settings.ts`. */
+interface SharedSettingTable {
+  name: string
+  /** JSON of the value as it is written. */
+  value: string
+}
+
 export interface Database extends EntityTables, SetTables {
   absent_routers: AbsentRouterTable
   api_session_revocations: ApiSessionRevocationTable
@@ -133,4 +142,5 @@ export interface Database extends EntityTables, SetTables {
   machine_states: MachineStateTable
   model_changes: ModelChangeTable
   revocations: RevocationTable
+  shared_settings: SharedSettingTable
 }

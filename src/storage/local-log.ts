@@ -5,6 +5,7 @@ import type { CommitDraft, CommitLog, LoggedCommit, Turn } from './commit-log.ts
 const NODE = 'local'
 
 export class LocalLog implements CommitLog {
+  readonly node = null
   readonly isDeciding = false
   readonly #followers = new Set<(commit: LoggedCommit) => void>()
   // The same for every group, because transactions without followers may not cost more.

@@ -17,6 +17,7 @@ export const SHARED_TABLES: readonly string[] = [
   'model_changes',
   'revocations',
   'root_receipts',
+  'shared_settings',
 ]
 
 /** Table → the reason for which commits do not hold its rows. */

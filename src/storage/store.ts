@@ -28,6 +28,8 @@ export interface CommitRecorder {
 }
 
 export interface Store {
+  /** The position of the last commit. */
+  readonly position: number
   /** Seals its audit records, and verifies their seals. */
   readonly auditSealer: AuditSealer
   /** For reading; statements that change data are rejected. */

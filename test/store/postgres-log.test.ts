@@ -3,15 +3,13 @@ import type { Client, QueryResultRow } from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
-import { createLog, requireLog } from '../../src/storage/postgres/log-tables.ts'
+import { createLog, requireClusterKey, requireLog, requireNetwork } from '../../src/storage/postgres/log-tables.ts'
 import { PostgresLog } from '../../src/storage/postgres/postgres-log.ts'
 import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
 import { add, type LogNode, LogNodes, ORIGIN, readIds } from '../world/log-nodes.ts'
+import { CLUSTER_KEY, LOG_START, logCipher } from '../world/log-start.ts'
 import { TestPostgres } from '../world/postgres.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
-
-const KEY = Buffer.alloc(32, 7)
-const START = { position: 0, chain: '' }
 
 let server: TestPostgres
 let url: string
@@ -26,7 +24,7 @@ afterAll(() => server?.stop())
 beforeEach(async () => {
   url = await server.createDatabase()
   database = new LogConnection({ url, isPlain: true })
-  await createLog(await database.open(), START)
+  await createLog(await database.open(), LOG_START, logCipher)
   nodes = new LogNodes()
 })
 afterEach(async () => {
@@ -42,7 +40,7 @@ interface NodeOptions {
 }
 
 function openNode(name: string, options: NodeOptions = {}): Promise<LogNode> {
-  const { key = KEY, ...where } = options
+  const { key = CLUSTER_KEY, ...where } = options
   const log = new PostgresLog({ database: { url, isPlain: true, ...where }, cipher: new LogCipher(key), node: name })
   cleanUps.push(() => log.close())
   return nodes.open(name, log)
@@ -60,6 +58,8 @@ async function read<Row extends QueryResultRow>(text: string): Promise<Row[]> {
 
 const listCommits = () =>
   read<{ position: number; node: string }>('select position, node from controller.commits order by position')
+
+const nameDatabase = () => new URL(url).pathname.slice(1)
 
 /** A connection of its own. */
 function connect(url: string, isPlain = true): Promise<Client> {
@@ -165,10 +165,14 @@ describe('a commit', () => {
   })
 
   it('of a store whose lock has ended meanwhile follows no commit of another one', async () => {
-    const log = new PostgresLog({ database: { url, isPlain: true }, cipher: new LogCipher(KEY), node: 'stopped' })
+    const log = new PostgresLog({
+      database: { url, isPlain: true },
+      cipher: new LogCipher(CLUSTER_KEY),
+      node: 'stopped',
+    })
     cleanUps.push(() => log.close())
     const other = await openNode('first')
-    const turn = await log.acquire(START)
+    const turn = await log.acquire(LOG_START)
     await read(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid()`)
     const write = () => other.store.write(add('a'), ORIGIN)
@@ -221,6 +225,31 @@ describe('a log that is not what it was', () => {
     expect(await readIds(stranger.store.db)).not.toContain('a')
   })
 
+  it('leads on under a new cluster key, and not under the one before it', async () => {
+    const [newer, older] = [Buffer.alloc(32, 8), CLUSTER_KEY]
+    const log = (...keys: Buffer[]) => {
+      const sharedLog = new PostgresLog({
+        database: { url, isPlain: true },
+        cipher: new LogCipher(...keys),
+        node: 'a node',
+      })
+      cleanUps.push(() => sharedLog.close())
+      return sharedLog
+    }
+    const draft = (position: number) => ({ position, at: position, changes: [], tables: [], rows: [] })
+    const first = await (await log(older).acquire(LOG_START)).publish(draft(1))
+    const second = await (await log(newer, older).acquire(first)).publish(draft(2))
+    await (await log(newer).acquire(second)).publish(draft(3))
+
+    expect(await log(newer, older).readAfter(LOG_START, 9)).toHaveLength(3)
+    expect(await log(newer).readAfter(first, 9)).toHaveLength(2)
+    await expect(log(older).readAfter(LOG_START, 9)).rejects.toThrow(/another cluster key/)
+    await (await log(older, newer).acquire(second)).abandon()
+    const last = (await log(newer).readAfter(second, 9)).at(-1)!
+    await (await log(older, newer).acquire(last)).publish(draft(4))
+    await expect(log(newer, older).readAfter(last, 9)).rejects.toThrow(/does not follow/)
+  })
+
   it('shows the database nothing of what it holds', async () => {
     const first = await openNode('first')
     await first.store.write(add('confidential'), ORIGIN)
@@ -232,7 +261,7 @@ describe('a log that is not what it was', () => {
 
 describe('a database', () => {
   it('that has a log is not given another one', async () => {
-    await expect(createLog(await connect(url), START)).rejects.toThrow(/has the log of a network/)
+    await expect(createLog(await connect(url), LOG_START, logCipher)).rejects.toThrow(/has the log of a network/)
   })
 
   it('without a log is refused with the command that creates one', async () => {
@@ -241,8 +270,48 @@ describe('a database', () => {
     await expect(requireLog(empty)).rejects.toThrow(/controller cluster init/)
   })
 
+  it('whose log proves another cluster key is refused with where to find the right one', async () => {
+    const head = await requireLog(await connect(url))
+
+    requireClusterKey(head, new LogCipher(Buffer.alloc(32, 9), CLUSTER_KEY))
+    expect(() => requireClusterKey(head, new LogCipher(Buffer.alloc(32, 9)))).toThrow(/copy cluster\.key from another/)
+  })
+
+  it('with the log of another network is refused', async () => {
+    const head = await requireLog(await connect(url))
+
+    requireNetwork(head, 'a network')
+    expect(() => requireNetwork(head, 'another')).toThrow(/log of the network a network, .* belongs to another/)
+    expect(() => requireNetwork(head, '')).toThrow(/belongs to none.* controller cluster join/)
+  })
+
+  it('whose log is of a later release is refused with that release', async () => {
+    await read("update controller.head set log_version = 2, release = '7.0.0'")
+
+    await expect(requireLog(await connect(url))).rejects.toThrow(/install release 7\.0\.0 or later/)
+  })
+
+  it('that takes no changes is refused', async () => {
+    await read(`alter database ${nameDatabase()} set default_transaction_read_only = on`)
+
+    await expect(requireLog(await connect(url))).rejects.toThrow(/read-only: set default_transaction_read_only/)
+  })
+
+  it('is refused to accounts without rights to the log, with what to grant', async () => {
+    await read('drop role if exists stranger')
+    await read('create role stranger login')
+    const asStranger = await connect(url.replace('test@', 'stranger@'))
+    const elsewhere = await connect((await server.createDatabase()).replace('test@', 'stranger@'))
+
+    await expect(requireLog(asStranger)).rejects.toThrow(/grant it usage on schema controller/)
+    await expect(createLog(elsewhere, LOG_START, logCipher)).rejects.toThrow(/grant it the right to create on database/)
+    await read('grant usage on schema controller to stranger')
+    await read('grant select, insert, update, delete on all tables in schema controller to stranger')
+    await requireLog(asStranger)
+  })
+
   it('that acknowledges what a crash loses is refused', async () => {
-    await read(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`)
+    await read(`alter database ${nameDatabase()} set synchronous_commit = off`)
 
     await expect(requireLog(await connect(url))).rejects.toThrow(/synchronous_commit/)
   })

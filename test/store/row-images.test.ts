@@ -26,6 +26,7 @@ let failures: Error[]
 let stopFollowing: () => void
 
 const followed: CommitLog = {
+  node: 'follower',
   isDeciding: true,
   needsRows: true,
   acquire: () => Promise.reject(new Error('only followed')),

@@ -18,6 +18,7 @@ import { type Log, silentLog } from '../../src/foundation/log.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { type Overrides, readConfig } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
+import type { CommitLog } from '../../src/storage/commit-log.ts'
 import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { LocalLog } from '../../src/storage/local-log.ts'
 import type { Migration } from '../../src/storage/migrate.ts'
@@ -119,6 +120,8 @@ export interface TestOptions {
    * the tests write to the database past the controller.
    */
   readonly isFollowed?: boolean
+  /** A log that it shares with other controllers. Then none follows it besides these. */
+  readonly commitLog?: CommitLog
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
@@ -132,9 +135,12 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
     {},
     { listeners, advertise: ['127.0.0.1:1280'], ...settings },
   )
-  const commitLog = new LocalLog()
+  const localLog = new LocalLog()
+  const isAlone = options.commitLog === undefined && config['cluster.database'] === undefined
+  const commitLog = isAlone ? localLog : options.commitLog
   const openOptions = {
-    ...{ directory, config, clock, log, passwordCost, commitLog },
+    ...{ directory, config, clock, log, passwordCost },
+    ...(commitLog ? { commitLog } : {}),
     ...(live ? { live } : {}),
     ...(migrations ? { migrations } : {}),
   }
@@ -149,7 +155,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   })
   const system = controller.contexts.create({ kind: 'system' })
   if (areTokensSigned) await controller.sessionTokens.beginSigning(system)
-  const shadow = isFollowed ? await Shadow.open(controller, openOptions, commitLog) : undefined
+  const shadow = isFollowed && isAlone ? await Shadow.open(controller, openOptions, localLog) : undefined
   let listening: Listening | undefined
   let sequence = 0
 
@@ -174,7 +180,8 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   }
 
   async function signIn(values: Parameters<TestController['signIn']>[0] = {}) {
-    const name = values.name ?? `identity-${++sequence}`
+    // Controllers of one network make different ones.
+    const name = values.name ?? `${config['cluster.name'] ?? 'identity'}-${++sequence}`
     return system.write(async (tx) => {
       const entity = newEntity(tx, identities, { typeId: 'Default', isAdmin: false, ...values, name })
       await controller.entities.insert(tx, identities, entity)

@@ -22,11 +22,18 @@ const START: LogPosition = { position: 0, chain: '' }
 export class LogOutOfReachError extends Error {}
 
 export class MemoryLog {
+  readonly #start: LogPosition
   readonly #commits: string[] = []
-  #lastChain = START.chain
+  #lastChain: string
   #ids = 0
   /** Settles once the holder of the lock lets go of it. */
   #unlocked: Promise<void> = Promise.resolve()
+
+  /** Begins where the rows of the nodes are: by default, where a new database begins. */
+  constructor(start = START) {
+    this.#start = start
+    this.#lastChain = start.chain
+  }
 
   /** Every commit, in order. */
   get commits(): readonly LoggedCommit[] {
@@ -36,6 +43,7 @@ export class MemoryLog {
   /** The log as one node sees it. */
   connect(node: string, findFault: FaultSource = () => undefined): CommitLog {
     return {
+      node,
       isDeciding: true,
       needsRows: true,
       acquire: async (after) => {
@@ -92,7 +100,7 @@ export class MemoryLog {
   }
 
   #append(draft: CommitDraft, node: string): LoggedCommit {
-    const expected = this.#commits.length + 1
+    const expected = this.#start.position + this.#commits.length + 1
     if (draft.position !== expected) throw new Error(`the commit ${draft.position} was offered in place of ${expected}`)
     const payload = JSON.stringify(draft)
     this.#lastChain = createHash('sha256').update(this.#lastChain).update(payload).digest('hex')
@@ -102,9 +110,10 @@ export class MemoryLog {
   }
 
   #readAfter({ position, chain }: LogPosition): LoggedCommit[] {
-    const last = position === 0 ? START : (JSON.parse(this.#commits[position - 1] ?? '{}') as Partial<LogPosition>)
+    const count = position - this.#start.position
+    const last = count === 0 ? this.#start : (JSON.parse(this.#commits[count - 1] ?? '{}') as Partial<LogPosition>)
     if (last.chain !== chain) throw new Error(`the log does not lead on from ${position}`)
-    return this.commits.slice(position)
+    return this.#commits.slice(count).map((text) => JSON.parse(text) as LoggedCommit)
   }
 }
 

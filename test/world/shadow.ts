@@ -22,6 +22,7 @@ Projections.prototype.start = function (...projections) {
 
 /** The log as a controller sees it that only follows. */
 class FollowedLog implements CommitLog {
+  readonly node = 'shadow'
   readonly isDeciding = true
   readonly needsRows = true
   #commits: string[] = []
@@ -84,7 +85,7 @@ export class Shadow {
  * Compares each projection that holds rows in another form with that of the followed store, or with the rows if it can. A test may
  * have written rows past the projections: then both lack them.
  */
-async function listDifferencesInMemory(store: Store, followed: Store): Promise<string[]> {
+export async function listDifferencesInMemory(store: Store, followed: Store): Promise<string[]> {
   const compared = await store.projections.findDifferences()
   const differences = compared.map(({ projection, description }) => `${projection}: ${description}`)
   const originals = new Map(started.get(followed.projections)?.map((projection) => [projection.name, projection]))
@@ -97,7 +98,8 @@ async function listDifferencesInMemory(store: Store, followed: Store): Promise<s
   return differences
 }
 
-function digestFile(directory: string): RowDigests {
+/** The digests of the tables of a data directory. */
+export function digestFile(directory: string): RowDigests {
   const connection = openForReading(getDataPaths(directory).database)
   try {
     return digestRows(connection)

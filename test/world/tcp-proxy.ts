@@ -8,6 +8,9 @@ export class TcpProxy {
   lostResponse: string | undefined
   /** Passes nothing on meanwhile, and keeps connections open. */
   isHolding = false
+  /** The same in one direction. */
+  isHoldingRequests = false
+  isHoldingResponses = false
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
@@ -27,11 +30,11 @@ export class TcpProxy {
       }
       client.on('data', (data) => {
         if (this.lostRequest && data.includes(this.lostRequest)) end()
-        else if (!this.isHolding) server.write(data)
+        else if (!this.isHolding && !this.isHoldingRequests) server.write(data)
       })
       server.on('data', (data) => {
         if (this.lostResponse && data.includes(this.lostResponse)) end()
-        else if (!this.isHolding) client.write(data)
+        else if (!this.isHolding && !this.isHoldingResponses) client.write(data)
       })
     })
   }
@@ -44,8 +47,12 @@ export class TcpProxy {
     return { proxy, url: target.href }
   }
 
+  breakConnections(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
   close(): void {
     this.#server.close()
-    for (const socket of this.#sockets) socket.destroy()
+    this.breakConnections()
   }
 }

@@ -69,6 +69,7 @@ export const currentApiSessionOperations: readonly AnyOperation[] = [
     path: '/current-api-session',
     summary: "Shows the caller's own session.",
     access: { permission: 'current-api-session.read', grantedTo: 'partial' },
+    grantsNothing: 'to end the session later is what a delay of the news does anyway',
     returns: { kind: 'record', resource: 'api-sessions', always: ['expirationSeconds', 'expiresAt'] },
     run({ accessToken, controller, context, dialect }) {
       const id = requireApiSessionId(context)

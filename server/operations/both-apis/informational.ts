@@ -67,6 +67,7 @@ const makeVersionOperation = (id: string, path: string) =>
     atRoot: [path],
     summary: 'Shows the version of the controller and the paths of its APIs.',
     access: INFORMATION,
+    grantsNothing: INFORMATION.public,
     returns: { kind: 'data', schema: versionShape },
     run: ({ controller, isCarried }) =>
       describeVersion(controller, controller.routers.oidc.isActive && isCarried('oidc')),
@@ -160,6 +161,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     path: '/enumerated-capabilities',
     summary: 'Lists every capability a controller can have.',
     access: INFORMATION,
+    grantsNothing: INFORMATION.public,
     returns: { kind: 'data', schema: { type: 'array', items: { type: 'string', enum: CAPABILITIES } } },
     run: ({ controller }) => dataResponse([...NAMED_CAPABILITIES, ...listOptionalCapabilities(controller)]),
   }),
@@ -171,6 +173,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     path: '/protocols',
     summary: 'Shows the protocols and addresses by which clients reach the controller.',
     access: INFORMATION,
+    grantsNothing: INFORMATION.public,
     returns: { kind: 'data', schema: { type: 'object' } },
     run: ({ controller }) => dataResponse({ https: { address: getAdvertisedAddress(controller.config) } }),
   }),
@@ -182,6 +185,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     path: '/specs',
     summary: 'Lists the documents that describe the APIs.',
     access: INFORMATION,
+    grantsNothing: INFORMATION.public,
     returns: { kind: 'data', schema: listOf(specShape) },
     run: ({ controller }) => dataResponse(SPEC_IDS.map((id) => describeSpec(id, controller))),
   }),
@@ -193,6 +197,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     path: '/specs/:id',
     summary: 'Shows one document that describes an API.',
     access: INFORMATION,
+    grantsNothing: INFORMATION.public,
     returns: { kind: 'data', schema: specShape },
     run: ({ controller, params }) => dataResponse(describeSpec(requireSpecId(params.id), controller)),
   }),
@@ -204,6 +209,7 @@ export const makeInformationalOperations = (getDocument: (api: Api) => Promise<B
     path: '/specs/:id/spec',
     summary: 'The OpenAPI document of an API.',
     access: INFORMATION,
+    grantsNothing: INFORMATION.public,
     returns: { kind: 'raw', contentType: 'application/json', otherContentTypes: [YAML_TYPE], schema: anyObject },
     async run({ params, headers, contentType }) {
       const json = await getDocument(SPECS[requireSpecId(params.id)])

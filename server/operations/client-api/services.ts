@@ -208,6 +208,7 @@ export const clientServiceOperations: readonly AnyOperation[] = [
     path: '/current-api-session/service-updates',
     summary: 'Shows when the services of the caller last changed.',
     access: { permission: 'current-api-session.read', grantedTo: 'authenticated' },
+    grantsNothing: 'a client that learns of a change asks for its services',
     returns: {
       kind: 'data',
       schema: requiredObject({ lastChangeAt: time }),

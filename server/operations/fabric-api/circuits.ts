@@ -37,6 +37,7 @@ export const circuitOperations: readonly AnyOperation[] = [
   defineOperation<{ readonly immediate?: boolean }>({
     ...FABRIC,
     id: 'deleteCircuit',
+    needsRouters: true,
     topic: circuitShape.plural,
     method: 'DELETE',
     path: '/circuits/:id',

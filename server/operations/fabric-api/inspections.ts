@@ -32,6 +32,7 @@ export const inspectionOperations: readonly AnyOperation[] = [
   defineOperation<InspectionRequest>({
     ...FABRIC,
     id: 'inspect',
+    needsRouters: true,
     topic: 'inspections',
     method: 'POST',
     path: '/inspections',

@@ -42,6 +42,7 @@ export const fabricLinkOperations: readonly AnyOperation[] = [
   defineOperation<LinkChange>({
     ...common,
     id: 'patchLink',
+    needsRouters: true,
     method: 'PATCH',
     path: '/links/:id',
     summary: 'Changes what one link costs, or keeps paths from using it.',
@@ -61,6 +62,7 @@ export const fabricLinkOperations: readonly AnyOperation[] = [
   defineOperation({
     ...common,
     id: 'deleteLink',
+    needsRouters: true,
     method: 'DELETE',
     path: '/links/:id',
     summary: 'Removes one link at both of its routers. The router that dialed it may dial again.',

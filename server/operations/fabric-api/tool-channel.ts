@@ -6,7 +6,7 @@ import type { EventType } from '../../../src/definitions/resources/event-types.t
 import { ControllerError } from '../../../src/foundation/errors.ts'
 import type { Log } from '../../../src/foundation/log.ts'
 import type { EventFeed } from '../../../src/maintenance/events/event-feed.ts'
-import type { WatcherRight } from '../../../src/maintenance/events/watcher.ts'
+import { readUntilCut, type WatcherRight } from '../../../src/maintenance/events/watcher.ts'
 import { ChannelHeader, ContentType } from '../../control-channel/content-types.ts'
 import { encodeBool, encodeInt32 } from '../../control-channel/header-values.ts'
 import {
@@ -103,16 +103,12 @@ export class ToolChannel {
 
   /** Sends the events of a stream, no faster than the tool reads, until the stream ends or is cut. */
   async #pass(stream: Readable): Promise<void> {
-    try {
-      for await (const bytes of stream as AsyncIterable<Buffer>) {
-        if (this.#socket.readyState !== this.#socket.OPEN) return
-        await new Promise((resolve) => {
-          if (bytes === KEEP_ALIVE) this.#socket.ping(undefined, false, resolve)
-          else this.#socket.send(bytes, { binary: true }, resolve)
-        })
-      }
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+    for await (const bytes of readUntilCut<Buffer>(stream)) {
+      if (this.#socket.readyState !== this.#socket.OPEN) return
+      await new Promise((resolve) => {
+        if (bytes === KEEP_ALIVE) this.#socket.ping(undefined, false, resolve)
+        else this.#socket.send(bytes, { binary: true }, resolve)
+      })
     }
   }
 
@@ -141,6 +137,6 @@ function readSubscriptions(body: Buffer): readonly EventType[] | string {
   if (format !== 'json') return 'events are sent in the format json only'
   if (!Array.isArray(subscriptions)) return 'the request subscribes to nothing'
   const types = subscriptions.map((subscription: { type?: unknown } | null) => findEventTypes(subscription?.type))
-  if (types.includes(undefined)) return `there are no events of that type; there are ${TOOL_EVENT_TYPES.join(', ')}`
+  if (types.includes(undefined)) return `there are no events of that type; the types are ${TOOL_EVENT_TYPES.join(', ')}`
   return types.flatMap((some = []) => some)
 }

@@ -54,7 +54,7 @@ export function makeMemoryOperations<Item>(
       const { id = '' } = call.params
       return respondWithView(call, compiled, requireItem(compiled, id, view.findItem(call, id)))
     },
-  )
+  ).map((operation) => ({ ...operation, needsRouters: true }))
 }
 
 function makeReadOperations<Item>(

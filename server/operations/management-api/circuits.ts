@@ -121,6 +121,7 @@ export const ownCircuitOperations: readonly AnyOperation[] = [
   defineOperation({
     ...OWN,
     id: 'listCircuits',
+    needsRouters: true,
     method: 'GET',
     path: '/controller/circuits',
     summary: 'Lists the connections of clients with services.',
@@ -140,6 +141,7 @@ export const ownCircuitOperations: readonly AnyOperation[] = [
   defineOperation({
     ...OWN,
     id: 'detailCircuit',
+    needsRouters: true,
     method: 'GET',
     path: '/controller/circuits/:id',
     summary: 'Shows one circuit, with its path, its age, and since when it is idle.',
@@ -153,6 +155,7 @@ export const ownCircuitOperations: readonly AnyOperation[] = [
   defineOperation<{ readonly immediate?: boolean }>({
     ...OWN,
     id: 'deleteCircuit',
+    needsRouters: true,
     method: 'DELETE',
     path: '/controller/circuits/:id',
     summary: 'Ends one circuit. Its client may dial again, as long as policies let it.',

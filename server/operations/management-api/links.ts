@@ -106,6 +106,7 @@ export const linkOperations: readonly AnyOperation[] = [
   defineOperation({
     ...COMMON,
     id: 'listLinks',
+    needsRouters: true,
     method: 'GET',
     path: '/controller/links',
     summary: 'Lists the links between routers.',
@@ -120,6 +121,7 @@ export const linkOperations: readonly AnyOperation[] = [
   defineOperation({
     ...COMMON,
     id: 'detailLink',
+    needsRouters: true,
     method: 'GET',
     path: '/controller/links/:id',
     summary: 'Shows one link.',
@@ -130,6 +132,7 @@ export const linkOperations: readonly AnyOperation[] = [
   defineOperation<Partial<LinkSettings>>({
     ...COMMON,
     id: 'patchLink',
+    needsRouters: true,
     method: 'PATCH',
     path: '/controller/links/:id',
     summary:
@@ -152,6 +155,7 @@ export const linkOperations: readonly AnyOperation[] = [
   defineOperation({
     ...COMMON,
     id: 'deleteLink',
+    needsRouters: true,
     method: 'DELETE',
     path: '/controller/links/:id',
     summary: 'Ends a link. The router that dialed it may dial again; to keep it from being used, set it down.',

@@ -13,6 +13,7 @@ const COMMON = {
   method: 'GET',
   path: '/',
   access: { public: 'probes have no credentials, and it tells nothing about the network' },
+  grantsNothing: 'it tells about this process',
   returns: { kind: 'data', schema: requiredObject({ healthy: flag, checks: listOf(anyObject) }) },
 } as const
 

@@ -14,6 +14,7 @@ export function createMetricsOperation(metrics: Metrics): AnyOperation {
     path: '/',
     summary: 'The metrics of the controller, in the text format of Prometheus.',
     access: { public: 'only a listener that an operator opened for it carries it, and it names no record' },
+    grantsNothing: 'it tells about this process',
     returns: { kind: 'raw', contentType: metrics.contentType },
     hasOneForm: true,
     run: async () => rawResponse(metrics.contentType, await metrics.render()),

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { SESSION_HEADERS } from '../../api/dialects.ts'
 import { DRY_RUN_HEADER } from '../../api/dry-run.ts'
 import type { AnyOperation } from '../../api/operation.ts'
+import { POSITION_HEADER } from '../../api/position.ts'
 import { CONTENT_HEADERS } from '../../api/responses.ts'
 import type { PathTable } from '../path-table.ts'
 import { isServed } from '../requests.ts'
@@ -19,12 +20,14 @@ const REQUEST_HEADERS = [
   'content-type',
   'if-none-match',
   DRY_RUN_HEADER,
+  POSITION_HEADER,
   ...SESSION_HEADER_NAMES,
 ]
 const RESPONSE_HEADERS = [
   ...SESSION_HEADER_NAMES,
   'allow',
   'auth-request-id',
+  POSITION_HEADER,
   'etag',
   'retry-after',
   'totp-required',

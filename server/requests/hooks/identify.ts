@@ -24,7 +24,7 @@ import { SocketCertificates } from '../../connections/socket-certificates.ts'
 import { getListener, readBearerTokens } from '../requests.ts'
 
 /** Sets the state of a request, and then calls back: at once, unless tokens have to be verified. */
-type Identify = (request: FastifyRequest, done: (failure?: Error) => void) => void
+export type Identify = (request: FastifyRequest, done: (failure?: Error) => void) => void
 
 /** @param trusted the caller of an in-process transport, which no header can claim to be */
 export function identify(controller: Controller, trusted: Caller | undefined): Identify {

@@ -24,8 +24,10 @@ export const controllers = defineResource({
     apiAddresses: f.json(apiAddresses, { access: 'read' }),
     certPem: f.text({ access: 'read', filter: true }),
     fingerprint: f.text({ access: 'read', filter: true }),
-    // The server's key outlives its certificates: by it a controller finds its own record again.
-    publicKeyPrint: f.text({ access: 'internal', unique: true }),
+    // Its name in a cluster: by it a controller finds its own record again.
+    node: f.text({ access: 'internal', nullable: true, unique: true }),
+    // The server's key outlives its certificates: by it a controller that is alone finds its own record again.
+    publicKeyPrint: f.text({ access: 'internal' }),
     lastJoinedAt: f.time({ access: 'read', default: 0, filter: true }),
   },
   computed: { isOnline: { type: 'boolean', 'x-offline': null } },

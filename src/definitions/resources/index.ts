@@ -26,6 +26,7 @@ import { servicePolicies } from './service-policies.ts'
 import { services } from './services.ts'
 import { sessionCertificates } from './session-certificates.ts'
 import { sessions } from './sessions.ts'
+import { sharedFiles } from './shared-files.ts'
 import { terminators } from './terminators.ts'
 import { ticketKeys } from './ticket-keys.ts'
 import { tokenKeys } from './token-keys.ts'
@@ -63,6 +64,7 @@ export const resources = [
   controllerSettings,
   tokenKeys,
   ticketKeys,
+  sharedFiles,
   webhooks,
 ] as const
 

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import type { Instant } from '../../foundation/clock.ts'
 import { Authority } from '../../pki/authority.ts'
 import { createPrivateDirectory, syncDirectory } from '../../pki/files.ts'
+import { readConfig } from '../../settings/config.ts'
 import {
   completeRestore,
   DataDirectoryError,
@@ -70,6 +71,7 @@ export interface RestoreReport extends VerifiedBackup {
  */
 export async function restoreBackup({ directory, now, isForced, ...source }: RestoreOptions): Promise<RestoreReport> {
   requireOwnDirectory(directory)
+  requireAlone(directory)
   const isNew = !existsSync(directory)
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
@@ -95,6 +97,25 @@ export async function restoreBackup({ directory, now, isForced, ...source }: Res
     discard()
     unlock()
     if (isNew && !isRestored) rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** The other controllers of a cluster would go on with what the backup takes back. */
+function requireAlone(directory: string): void {
+  if (!isInCluster(directory)) return
+  throw new DataDirectoryError(
+    'IN_CLUSTER',
+    `${directory} is that of a controller in a cluster`,
+    `stop all its controllers; then here controller cluster leave, controller db restore, and controller cluster init with an empty database; the others begin again with controller cluster join and new directories`,
+  )
+}
+
+function isInCluster(directory: string): boolean {
+  try {
+    return readConfig(getDataPaths(directory).config)['cluster.database'] !== undefined
+  } catch {
+    // Settings that cannot be read may be the reason for the restore.
+    return false
   }
 }
 

@@ -6,11 +6,12 @@ import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { ControllerMembership } from '../../network/controllers/membership.ts'
 import type { Authority } from '../../pki/authority.ts'
-import { computeFingerprint, computeFingerprint256 } from '../../pki/certificates.ts'
+import { computeFingerprint, computeFingerprint256, isHostOf, listNamedHosts } from '../../pki/certificates.ts'
 import { isSelfSigned } from '../../pki/chains.ts'
 import { KeyFileError } from '../../pki/files.ts'
 import { isTrialUnderWay } from '../../pki/trial.ts'
 import { type Config, listCertificateHosts } from '../../settings/config.ts'
+import type { FileContents, SharedFiles } from '../../storage/cluster/shared-files.ts'
 import { type EntityStore, newEntity } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { toCertificateEntry } from './inventory.ts'
@@ -24,6 +25,8 @@ interface OwnCertificatesParts {
   readonly membership: ControllerMembership
   readonly receipts: RootReceipts
   readonly log: Log
+  /** Of a cluster, whose controllers have the same certificates. */
+  readonly shared?: SharedFiles | undefined
 }
 
 /** A certificate of the controller, as the inventory shows it. */
@@ -38,7 +41,8 @@ const OWN_SOURCE = 'own'
 
 /**
  * Each change replaces the files first and then writes to the database: the inventory, whose changes are audited here, and the
- * record of the controller. If the process is killed in between, the next start writes them.
+ * record of the controller. If the process is killed in between, the next start writes them. In a cluster the files are committed
+ * before, and every controller replaces its own by what is committed.
  */
 export class OwnCertificates {
   readonly #authority: Authority
@@ -46,16 +50,18 @@ export class OwnCertificates {
   readonly #membership: ControllerMembership
   readonly #receipts: RootReceipts
   readonly #log: Log
-  readonly #hosts: readonly string[]
+  readonly #shared: SharedFiles | undefined
+  readonly #ownHosts: readonly string[]
   readonly #trialEnds: Instant | undefined
 
-  constructor({ authority, config, entities, membership, receipts, log }: OwnCertificatesParts) {
+  constructor({ authority, config, entities, membership, receipts, log, shared }: OwnCertificatesParts) {
     this.#log = log
     this.#authority = authority
     this.#entities = entities
     this.#membership = membership
     this.#receipts = receipts
-    this.#hosts = listCertificateHosts(config)
+    this.#shared = shared
+    this.#ownHosts = listCertificateHosts(config)
     this.#trialEnds = config['adoption.trialEnds']
   }
 
@@ -65,7 +71,9 @@ export class OwnCertificates {
    */
   async renewDue(context: Context): Promise<readonly string[]> {
     try {
-      return withKeyErrors(() => this.#authority.renewDue(this.#hosts, context.clock.now(), this.#trialEnds))
+      return await this.#change(context, (authority) =>
+        authority.renewDue(this.#hosts, context.clock.now(), this.#trialEnds),
+      )
     } finally {
       await this.publish(context)
     }
@@ -73,21 +81,21 @@ export class OwnCertificates {
 
   /** Renews the server certificate now. */
   async renewServer(context: Context): Promise<void> {
-    this.#authority.renewServer(this.#hosts, context.clock.now())
+    await this.#change(context, (authority) => authority.renewServer(this.#hosts, context.clock.now()))
     await this.publish(context)
   }
 
   /** Replaces the intermediate. @throws ADOPTION_ON_TRIAL, ROOT_KEY_MISSING */
   async rotateIntermediate(context: Context): Promise<void> {
     this.#requireNoTrial(context)
-    withKeyErrors(() => this.#authority.rotateIntermediate(this.#hosts, context.clock.now()))
+    await this.#change(context, (authority) => authority.rotateIntermediate(this.#hosts, context.clock.now()))
     await this.publish(context)
   }
 
   /** Begins the replacement of the root. @throws ADOPTION_ON_TRIAL, ROOT_ROTATION_UNDER_WAY, ROOT_KEY_MISSING */
   async rotateRoot(context: Context): Promise<void> {
     this.#requireNoTrial(context)
-    withKeyErrors(() => this.#authority.rotateRoot(this.#hosts, context.clock.now()))
+    await this.#change(context, (authority) => authority.rotateRoot(this.#hosts, context.clock.now()))
     await this.publish(context)
     this.#log.info(this.#describeRoots(), 'the replacement of the root has begun')
     await reportMissingRoot(this.#log, context, this.#receipts)
@@ -105,10 +113,48 @@ export class OwnCertificates {
       throw errors.ROOT_BUNDLE_NOT_FETCHED({ code: 'ROOT_BUNDLE_NOT_FETCHED', message: `${missing} without it` })
     }
     const roots = this.#describeRoots()
-    this.#authority.finishRootRotation(context.clock.now())
+    await this.#change(context, (authority) => authority.finishRootRotation(context.clock.now()))
     await context.write((tx) => this.#receipts.clear(tx))
     await this.publish(context)
     this.#log.info({ ...roots, totalMissing: missing }, 'the replacement of the root has ended')
+  }
+
+  /** The names that the server certificate gets. That of a cluster has those of all its controllers. */
+  get #hosts(): readonly string[] {
+    const { certificate } = this.#authority.server
+    if (!this.#shared) return this.#ownHosts
+    return [...listNamedHosts(certificate), ...this.#ownHosts.filter((host) => !isHostOf(certificate, host))]
+  }
+
+  /** Changes the authority: in its files, or in those that all controllers share. */
+  async #change<T>(context: Context, work: (authority: Authority) => T): Promise<T> {
+    const shared = this.#shared
+    if (!shared) return withKeyErrors(() => work(this.#authority))
+    // Tried first, because mostly nothing is due, and then there is nothing to commit.
+    const trial = this.#draft(work)
+    if (trial.contents.size === 0) return trial.finish()
+    const { finish } = await context.write(async (tx) => {
+      const draft = this.#draft(work)
+      await shared.store(this.#entities, tx, draft.contents)
+      return draft
+    })
+    return finish()
+  }
+
+  /** The contents that `work` changes, and its result or its error: it may have renewed a part before it failed. */
+  #draft<T>(work: (authority: Authority) => T): { readonly contents: FileContents; readonly finish: () => T } {
+    const { authority, contents } = this.#authority.draft()
+    try {
+      const result = withKeyErrors(() => work(authority))
+      return { contents: toSharedNames(contents), finish: () => result }
+    } catch (error) {
+      return {
+        contents: toSharedNames(contents),
+        finish: () => {
+          throw error
+        },
+      }
+    }
   }
 
   #requireNoTrial({ clock }: Context): void {
@@ -161,6 +207,10 @@ export class OwnCertificates {
       }),
     ]
   }
+}
+
+function toSharedNames(contents: ReadonlyMap<string, string>): FileContents {
+  return new Map([...contents].map(([name, content]) => [`pki/${name}`, content]))
 }
 
 /** An operator may keep the key of the root elsewhere: then that is the reason, and nothing is wrong with the controller. */

@@ -3,12 +3,14 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { Instant } from '../../foundation/clock.ts'
 
-// Ids are sent with the data of circuits, so they are short: a time of 8 characters, 96 random bits, and 24 bits for each router.
+// Ids are sent with the data of circuits, so they are short: a time of 8 characters, 3 for the
+// controller if it has others beside it, 96 random bits, and 24 bits for each router.
 const RANDOM_BYTES = 12
 const MARK_BYTES = 3
-const ID = /^([0-9a-z]{8,9})\.([\w-]{16})\.((?:[\w-]{4})+)(?:\.([0-9a-z]{1,8}))?$/
+const ID = /^([0-9a-z]{8,12})\.([\w-]{16})\.((?:[\w-]{4})+)(?:\.([0-9a-z]{1,8}))?$/
 const MAX_LENGTH = 1_000
 const RADIX = 36
+const NODE_MARK_LENGTH = 3
 
 /** The properties that the id of an earlier process's circuit tells. */
 export interface EarlierCircuitId {
@@ -25,12 +27,25 @@ export function newEndAddress(): string {
 
 export class CircuitIds {
   readonly #key: Buffer
-  readonly #start: string
+  readonly #nodeMark: string
+  #startedAt: Instant
+  #start: string
 
-  /** @param key outlives the process */
-  constructor(key: Buffer, startedAt: Instant) {
+  /**
+   * @param key outlives the process
+   * @param node the name of this controller, if it has others beside it: they may begin at the same moment
+   */
+  constructor(key: Buffer, startedAt: Instant, node?: string) {
     this.#key = key
-    this.#start = startedAt.toString(RADIX)
+    this.#nodeMark = node === undefined ? '' : this.#markNode(node)
+    this.#startedAt = startedAt
+    this.#start = startedAt.toString(RADIX) + this.#nodeMark
+  }
+
+  /** From now on every id that was made before is one of an earlier process. */
+  begin(now: Instant): void {
+    this.#startedAt = Math.max(now, this.#startedAt + 1)
+    this.#start = this.#startedAt.toString(RADIX) + this.#nodeMark
   }
 
   /**
@@ -53,6 +68,11 @@ export class CircuitIds {
       maxIdleMs: maxIdleSeconds === undefined ? undefined : Number.parseInt(maxIdleSeconds, RADIX) * 1000,
       isOnPath: (routerId) => ofPath.includes(this.#mark(random, routerId)),
     }
+  }
+
+  #markNode(node: string): string {
+    const digest = createHmac('sha256', this.#key).update(`node ${node}`).digest()
+    return (digest.readUInt32BE() % RADIX ** NODE_MARK_LENGTH).toString(RADIX).padStart(NODE_MARK_LENGTH, '0')
   }
 
   /** Marks a router in the id of a circuit, as only controllers of this network can. */

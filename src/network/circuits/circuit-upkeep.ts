@@ -179,6 +179,12 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
     for (const { id } of ended) this.#parts.circuits.remove(id, true)
   }
 
+  /** Judges nothing of what has happened: another controller has the routers. */
+  clear(): void {
+    this.#endedSessions.length = 0
+    this.#absentRouters.length = 0
+  }
+
   // ---- time -----------------------------------------------------------------------------------------------------------
 
   /** Does what is due by the clock. */

@@ -125,6 +125,14 @@ export class Circuits {
     return true
   }
 
+  /** Drops all circuits from memory. Their routers go on, and another controller inherits them. */
+  leaveAll(): void {
+    for (const { id, strategy, terminatorId } of this.#table.list()) {
+      this.#table.remove(id)
+      if (strategy !== 'random') this.#costs.removeCircuit(terminatorId)
+    }
+  }
+
   /** Notes that the routers of a circuit forward its data on another path. */
   setPath(id: string, path: Path): void {
     this.#table.setPath(id, path, this.#clock.now())

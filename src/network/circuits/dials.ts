@@ -59,7 +59,7 @@ export class Dials {
     const { routerId, instanceId, peerData } = request
     if (instanceId.length > MAX_INSTANCE_ID_LENGTH || isPeerDataTooLong(peerData))
       throw new RequestRefusedError('other', 'the instance id or the peer data are too long')
-    const client = await identifyClient(this.#parts, request)
+    const client = await identifyClient(this.#parts, db, request)
     const { sessionId, identity, identityName, serviceId } = await this.#requireRight(client)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')

@@ -37,6 +37,8 @@ export interface SessionUse extends IdentifiedClient {
 /** The parts that decide on a request. */
 export interface RightParts {
   readonly accessTokens: Pick<VerifiedAccessTokens, 'findValid'>
+  /** Applies what other controllers have committed by now; undefined if there are none. */
+  readonly catchUp: (() => Promise<void>) | undefined
   readonly access: Access
   readonly apiSessions: Pick<ApiSessions, 'get' | 'deriveToken'>
   readonly connected: Pick<ConnectedRouters, 'get'>
@@ -75,11 +77,14 @@ const findSessionById = prepareQuery<[id: string], SessionRow>((db, id) =>
  * @throws RequestRefusedError for a signed token that is not valid
  */
 export async function identifyClient(
-  { accessTokens, sessionTokens }: Pick<RightParts, 'accessTokens' | 'sessionTokens'>,
+  { accessTokens, catchUp, sessionTokens }: Pick<RightParts, 'accessTokens' | 'catchUp' | 'sessionTokens'>,
+  db: Kysely<Database>,
   client: SessionClient,
 ): Promise<IdentifiedClient> {
   const reference = await sessionTokens.findReference(client.token)
   if (!reference) throw new RequestRefusedError('unknown-session', 'the token of the session is not valid')
+  // It may have begun at another controller just now.
+  if (catchUp && !(await findSession(db, reference))) await catchUp()
   if (!isSignedToken(client.apiSessionToken)) return { ...client, reference }
   const accessToken = await accessTokens.findValid(client.apiSessionToken)
   if (!accessToken) throw new RequestRefusedError('unknown-api-session', 'the token of the API session is not valid')

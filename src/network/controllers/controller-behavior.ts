@@ -14,6 +14,6 @@ export class ControllerBehavior implements Behavior<typeof controllers> {
   }
 
   async computeFields(_context: ReadContext, records: readonly ComputedInput[]): Promise<Record<string, unknown>[]> {
-    return records.map(({ id }) => ({ isOnline: id === this.#membership.ownId }))
+    return records.map((record) => ({ isOnline: this.#membership.isOnline(record) }))
   }
 }

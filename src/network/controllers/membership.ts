@@ -6,33 +6,31 @@ import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../
 import { type Config, getAdvertisedAddress, getControlAddress, splitAddress } from '../../settings/config.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
-import type { Context } from '../../storage/transactions/context.ts'
+import type { Context, WriteContext } from '../../storage/transactions/context.ts'
+
+interface MembershipParts {
+  readonly entities: EntityStore
+  readonly config: Config
+  readonly authority: Authority
+  /** The name of this controller in its cluster; undefined if it is alone. */
+  readonly node: string | undefined
+  /** Whether a node of the cluster runs, at the last contact. */
+  readonly isLive: (node: string) => boolean
+}
+
+type OwnKeys = Pick<MembershipParts, 'authority' | 'node'>
 
 export class ControllerMembership {
-  readonly #entities: EntityStore
-  readonly #config: Config
-  readonly #authority: Authority
+  readonly #parts: MembershipParts
   #ownId: string | undefined
 
-  private constructor(entities: EntityStore, config: Config, authority: Authority, ownId: string | undefined) {
-    this.#entities = entities
-    this.#config = config
-    this.#authority = authority
+  private constructor(parts: MembershipParts, ownId: string | undefined) {
+    this.#parts = parts
     this.#ownId = ownId
   }
 
-  static async load(
-    db: Kysely<Database>,
-    entities: EntityStore,
-    config: Config,
-    authority: Authority,
-  ): Promise<ControllerMembership> {
-    const own = await db
-      .selectFrom('controllers')
-      .select('id')
-      .where('publicKeyPrint', '=', computePublicKeyPrint(authority.server.certificate))
-      .executeTakeFirst()
-    return new ControllerMembership(entities, config, authority, own?.id)
+  static async load({ db, ...parts }: MembershipParts & { db: Kysely<Database> }): Promise<ControllerMembership> {
+    return new ControllerMembership(parts, await findOwnId(db, parts))
   }
 
   /** The id of this controller's own record; undefined until it is announced for the first time. */
@@ -40,36 +38,89 @@ export class ControllerMembership {
     return this.#ownId
   }
 
+  /**
+   * The id by which routers know this controller; undefined until it is announced. The controllers of a cluster have the same one, that of the
+   * first of them: otherwise a router that comes from one to another would take it for a second controller.
+   */
+  async findIdForRouters(db: Kysely<Database>): Promise<string | undefined> {
+    if (this.#parts.node === undefined) return this.#ownId
+    const first = db.selectFrom('controllers').select('id').where('node', 'is not', null).orderBy('n')
+    return (await first.executeTakeFirst())?.id
+  }
+
+  /** Whether the controller of a record runs, as far as this one knows. */
+  isOnline({ id, name }: { readonly id: string; readonly name?: unknown }): boolean {
+    return id === this.#ownId || (this.#parts.node !== undefined && this.#parts.isLive(String(name)))
+  }
+
   /** Stores that this controller has joined, with its addresses and its certificate. */
   async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
+    const { entities, config, authority, node } = this.#parts
+    const address = getAdvertisedAddress(config)
     const values = {
-      name: splitAddress(getAdvertisedAddress(this.#config)).host,
-      ctrlAddress: getControlAddress(this.#config),
-      apiAddresses: toApiAddresses(`https://${getAdvertisedAddress(this.#config)}`, apiPaths),
-      ...toCertificateValues(this.#authority),
+      name: node ?? splitAddress(address).host,
+      ctrlAddress: getControlAddress(config),
+      apiAddresses: toApiAddresses(`https://${address}`, apiPaths),
+      ...toCertificateValues(authority),
+      publicKeyPrint: computePublicKeyPrint(authority.server.certificate),
+      node: node ?? null,
       lastJoinedAt: context.clock.now(),
     }
     this.#ownId = await context.write(async (tx) => {
-      if (this.#ownId !== undefined) {
-        const own = await get(tx, controllers, this.#ownId)
-        return (await this.#entities.update(tx, controllers, own, values, { audit: 'none' })).id
-      }
-      const own = { ...values, publicKeyPrint: computePublicKeyPrint(this.#authority.server.certificate) }
-      return (await this.#entities.insert(tx, controllers, newEntity(tx, controllers, own))).id
+      // Read again, because another controller may have changed it meanwhile.
+      const ownId = await findOwnId(tx.db, this.#parts)
+      if (node === undefined) await this.#removeFormerNodes(tx, ownId)
+      if (ownId === undefined) return (await entities.insert(tx, controllers, newEntity(tx, controllers, values))).id
+      return (await entities.update(tx, controllers, await get(tx, controllers, ownId), values, { audit: 'none' })).id
     })
+  }
+
+  /** Makes the record that this controller has from when it was alone that of a node of its cluster. */
+  async claim(tx: WriteContext): Promise<void> {
+    const { entities, node = null } = this.#parts
+    if (this.#ownId !== undefined || node === null) return
+    const id = await findOwnId(tx.db, { ...this.#parts, node: undefined })
+    if (id === undefined) return
+    await entities.update(tx, controllers, await get(tx, controllers, id), { node, name: node }, { audit: 'none' })
+    this.#ownId = id
+  }
+
+  /** Removes the records of a cluster that this controller has left. */
+  async #removeFormerNodes(tx: WriteContext, ownId: string | undefined): Promise<void> {
+    for (const id of await listNodes(tx))
+      if (id !== ownId) await this.#parts.entities.removeInTransaction(tx, controllers, id, 'none')
   }
 
   /** Writes the server certificate to the record of this controller, once it has one. */
   async updateCertificate(context: Context): Promise<void> {
     const ownId = this.#ownId
     if (ownId === undefined) return
+    const { authority, entities, node } = this.#parts
     await context.write(async (tx) => {
-      const own = await get(tx, controllers, ownId)
-      const values = toCertificateValues(this.#authority)
-      if (own.fingerprint === values.fingerprint) return
-      await this.#entities.update(tx, controllers, own, values, { audit: 'none' })
+      const values = toCertificateValues(authority)
+      // The controllers of a cluster have one certificate.
+      const ids = node === undefined ? [ownId] : await listNodes(tx)
+      for (const id of ids) {
+        const record = await get(tx, controllers, id)
+        if (record.fingerprint !== values.fingerprint)
+          await entities.update(tx, controllers, record, values, { audit: 'none' })
+      }
     })
   }
+}
+
+/** By its name in the cluster; alone by the key of its certificates, first a record that is of no cluster. */
+async function findOwnId(db: Kysely<Database>, { authority, node }: OwnKeys): Promise<string | undefined> {
+  const records = db.selectFrom('controllers').select('id')
+  const named = records.where('node', '=', node ?? '')
+  const keyed = records.where('publicKeyPrint', '=', computePublicKeyPrint(authority.server.certificate))
+  const own = node === undefined ? keyed.orderBy('node').orderBy('n') : named
+  return (await own.executeTakeFirst())?.id
+}
+
+async function listNodes({ db }: WriteContext): Promise<string[]> {
+  const nodes = await db.selectFrom('controllers').select('id').where('node', 'is not', null).execute()
+  return nodes.map(({ id }) => id)
 }
 
 function toCertificateValues({ server: { certificate } }: Authority) {

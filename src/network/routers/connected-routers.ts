@@ -89,11 +89,13 @@ export class ConnectedRouter {
 /** An observer of which routers are connected. */
 export interface RouterObserver {
   /** Runs once the router is listed as connected; its first messages come later. */
-  routerConnected(router: ConnectedRouter): void
+  routerConnected?(router: ConnectedRouter): void
   /** Runs once the router is not listed any more, or another connection of the same router is. */
-  routerDisconnected(router: ConnectedRouter): void
+  routerDisconnected?(router: ConnectedRouter): void
   /** Runs if a router that connected is another process than the one before: what that one held is gone. */
   routerRestarted?(router: ConnectedRouter): void
+  /** Runs if an identity is connected to a router that was connected to none, or the other way round. */
+  identityChanged?(identityId: string): void
 }
 
 /** Follows the records of routers: one that is disabled, deleted, or enrolls again loses its connection. */
@@ -192,7 +194,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     this.#byId.set(hello.routerId, router)
     this.#disconnectTimes.delete(hello.routerId)
     earlier?.connection.close('the router connected again')
-    for (const observer of this.#observers) observer.routerConnected(router)
+    for (const observer of this.#observers) observer.routerConnected?.(router)
     return router
   }
 
@@ -203,7 +205,12 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
       if (!router.isDeleted) this.#disconnectTimes.set(router.id, this.#clock.now())
     }
     for (const identityId of [...router.identityIds]) this.#setPresence(router, identityId, false)
-    for (const observer of this.#observers) observer.routerDisconnected(router)
+    for (const observer of this.#observers) observer.routerDisconnected?.(router)
+  }
+
+  /** Drops when routers lost their connections: they were connected to another controller since. */
+  dropDisconnectTimes(): void {
+    this.#disconnectTimes.clear()
   }
 
   /** Notes that a router is another process than the one that was connected before. */
@@ -226,14 +233,17 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     if (identityIds.has(identityId) === isConnected) return
     if (isConnected) identityIds.add(identityId)
     else identityIds.delete(identityId)
-    const count = (this.#connectionCounts.get(identityId) ?? 0) + (isConnected ? 1 : -1)
+    const earlier = this.#connectionCounts.get(identityId) ?? 0
+    const count = earlier + (isConnected ? 1 : -1)
     if (count > 0) this.#connectionCounts.set(identityId, count)
     else this.#connectionCounts.delete(identityId)
+    if (count > 0 && earlier > 0) return
+    for (const observer of this.#observers) observer.identityChanged?.(identityId)
   }
 
-  /** Ends all connections. */
-  close(): void {
-    for (const { connection } of [...this.#byId.values()]) connection.close('the controller stops')
+  /** Ends all connections. @param reason for the log */
+  close(reason = 'the controller stops'): void {
+    for (const { connection } of [...this.#byId.values()]) connection.close(reason)
   }
 
   findRouter(id: string): LiveRouter | undefined {

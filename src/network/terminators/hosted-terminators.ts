@@ -90,7 +90,7 @@ export class HostedTerminators {
   async create(context: Context, host: SessionClient, hosted: HostedTerminator): Promise<void> {
     requireValid(hosted)
     const { routerId } = host
-    const use = { ...(await identifyClient(this.#parts, host)), type: 'Bind' } as const
+    const use = { ...(await identifyClient(this.#parts, context.db, host)), type: 'Bind' } as const
     const right = await requireSessionRight(this.#parts, context.db, use)
     // A router repeats its requests when it connects again, for all its terminators at once.
     if (this.#isStored(hosted, routerId, right)) return
@@ -160,7 +160,7 @@ export class HostedTerminators {
     { cost, precedence }: TerminatorChange,
   ): Promise<void> {
     if (cost !== undefined) requireValidCost(cost)
-    const client = 'token' in actor ? await identifyClient(this.#parts, actor) : undefined
+    const client = 'token' in actor ? await identifyClient(this.#parts, context.db, actor) : undefined
     await writeOrRefuse(context, async (tx) => {
       const host = client && (await requireSessionRight(this.#parts, tx.db, { ...client, type: 'Bind' }))
       const existing = await find(tx, terminators, id)

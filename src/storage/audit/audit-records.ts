@@ -49,6 +49,11 @@ export const auditFields = {
     summary:
       'How many equal events the record stands for. The first is recorded by itself; those after it are counted, refusals by source and reason for a minute, sign-ins by identity, method and address for an hour. Sessions that end along with something else are one record, which names the first of them.',
   }),
+  node: f.text({
+    filter: true,
+    nullable: true,
+    summary: 'Which controller wrote it, by its name, if several controllers serve the network.',
+  }),
   previousHash: f.text({ summary: 'The hash of the record before this one.' }),
   hash: f.text({
     summary: 'HMAC-SHA-256, in hexadecimal, of the hash before and of this record, under the key of the audit.',

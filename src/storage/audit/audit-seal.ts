@@ -26,6 +26,7 @@ export const SEALED_COLUMNS = [
   'reason',
   'count',
   'elapsed',
+  'node',
 ] as const
 
 /** A record without its own number. */
@@ -47,6 +48,8 @@ export interface SealedFields {
   readonly count: number
   /** The age of the audit at this record in milliseconds, by a clock that is never set; retention compares it. */
   readonly elapsed: number
+  /** The controller that wrote it; null if it was alone. */
+  readonly node: string | null
 }
 
 /** A record with its place in the chain. */

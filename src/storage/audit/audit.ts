@@ -26,6 +26,9 @@ export const ADOPTION = { operation: 'create', resource: 'adoption' } as const
 /** The subject of records about a key that was replaced. */
 export const KEY_ROTATION = { operation: 'update', resource: 'keys' } as const
 
+/** The subject of records about a controller that begins, joins or leaves a cluster. */
+export const CLUSTER_CHANGE = { resource: 'cluster' } as const
+
 const columns = [...SEALED_COLUMNS, 'previousHash', 'hash'] as const
 
 const insertRecord = prepareQuery((db, ...values: Parameter[]) =>
@@ -44,13 +47,16 @@ export interface ChainHead {
 export class Audit {
   readonly #sealer: AuditSealer
   readonly #clock: Clock
+  readonly #node: string | null
   /** The result of `elapsed` at the time when the monotonic clock read zero. */
   #origin: number
   #head: string
 
-  constructor(sealer: AuditSealer, clock: Clock, { hash, elapsed }: ChainHead) {
+  /** @param node what the other controllers of the network call this one; null if it is alone */
+  constructor(sealer: AuditSealer, clock: Clock, node: string | null, { hash, elapsed }: ChainHead) {
     this.#sealer = sealer
     this.#clock = clock
+    this.#node = node
     this.#origin = elapsed - clock.monotonic()
     this.#head = hash
   }
@@ -84,7 +90,7 @@ export class Audit {
     const elapsed = this.elapsed()
     for (const change of changes) {
       if (change.audit === 'none') continue
-      const record = { ...toSealedRecord(change, origin), elapsed }
+      const record = { ...toSealedRecord(change, origin), elapsed, node: this.#node }
       const previousHash = this.#head
       this.#head = this.#sealer.seal(previousHash, record)
       await insertRecord(db, ...SEALED_COLUMNS.map((name) => record[name]), previousHash, this.#head)
@@ -92,7 +98,10 @@ export class Audit {
   }
 }
 
-function toSealedRecord(change: AnyChange, { actor, address, requestId }: AuditOrigin): Omit<SealedFields, 'elapsed'> {
+function toSealedRecord(
+  change: AnyChange,
+  { actor, address, requestId }: AuditOrigin,
+): Omit<SealedFields, 'elapsed' | 'node'> {
   const isEvent = change.audit !== 'values'
   const { before, after } = isEvent ? { before: null, after: null } : toAuditValues(change, findMask(change))
   const name = (change.after ?? change.before)?.name

@@ -419,10 +419,11 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['apiAddresses', 'text'],
       ['certPem', 'text'],
       ['fingerprint', 'text'],
+      ['node', 'text', 'null'],
       ['publicKeyPrint', 'text'],
       ['lastJoinedAt', 'integer'],
     ],
-    { unique: [['publicKeyPrint']] },
+    { unique: [['node']], indexes: ['publicKeyPrint'] },
   )
   await records(
     'controller_settings',
@@ -446,6 +447,14 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   )
   await records('ticket_keys', [['encryptedKey', 'text']], {})
   await records(
+    'shared_files',
+    [
+      ['name', 'text'],
+      ['sealedContent', 'text'],
+    ],
+    { unique: [['name']] },
+  )
+  await records(
     'webhooks',
     [
       ['name', 'text'],
@@ -461,6 +470,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   )
   await auditTable(db)
   await receiptTable(db)
+  await settingTable(db)
   await revocationTable(db)
   await machineStateTable(db)
   await positionTable(db)
@@ -524,6 +534,16 @@ async function receiptTable(db: Kysely<unknown>): Promise<void> {
     .execute()
 }
 
+/** One row for each setting on which the controllers of a network agree. */
+async function settingTable(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('shared_settings')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('value', 'text', (column) => column.notNull())
+    .modifyEnd(sql`strict, without rowid`)
+    .execute()
+}
+
 /** One row for each change that revoked API sessions, until they are deleted. No foreign keys: it names what may be gone. */
 async function revocationTable(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -556,6 +576,7 @@ async function positionTable(db: Kysely<unknown>): Promise<void> {
     .addColumn('at', 'integer', (column) => column.notNull())
     .addColumn('timeline', 'text', (column) => column.notNull())
     .addColumn('chain', 'text', (column) => column.notNull().defaultTo(''))
+    .addColumn('network', 'text', (column) => column.notNull().defaultTo(''))
     .modifyEnd(sql`strict`)
     .execute()
   await sql`insert into commit_position (position, at, timeline) values (0, 0, lower(hex(randomblob(16))))`.execute(db)
@@ -609,7 +630,7 @@ async function auditTable(db: Kysely<unknown>): Promise<void> {
   let builder = keyed(db, 'audit_records').addColumn('at', 'integer', (column) => column.notNull())
   const texts = ['actorKind', 'requestId', 'operation', 'resource', 'entityId', 'previousHash', 'hash']
   for (const name of texts) builder = builder.addColumn(name, 'text', (column) => column.notNull())
-  for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after', 'method', 'reason']) {
+  for (const name of ['actorId', 'actorName', 'address', 'entityName', 'before', 'after', 'method', 'reason', 'node']) {
     builder = builder.addColumn(name, 'text')
   }
   for (const name of ['count', 'elapsed']) {

@@ -1,4 +1,8 @@
-// Encrypts the commits of a shared log, and chains them: who can only reach the database neither reads nor forges, drops or reorders any.
+// Encrypts what controllers share by a database, and chains its commits: who can only reach the database neither reads nor forges, drops
+// or reorders any.
+//
+// A commit is encrypted and chained under one key, which its chain names. After the first commit under a newer key those under older ones
+// are refused, so that a key which was replaced forges nothing.
 import {
   createCipheriv,
   createDecipheriv,
@@ -17,72 +21,131 @@ export const CLUSTER_KEY_BYTES = 32
 const ALGORITHM = 'aes-256-gcm'
 const VERSION = 1
 const KEY_ID_BYTES = 8
-// NIST SP 800-38D §8.2: a random nonce of 96 bits is good for 2^32 commits under one key.
+// NIST SP 800-38D §8.2: a random nonce of 96 bits is good for 2^32 messages under one key.
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const HEADER_BYTES = 1 + KEY_ID_BYTES
+const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
 // A group of 32 creates takes 1.8 KB a change as JSON, and a quarter of that at the fastest level.
 const DEFLATE_LEVEL = 1
 
-/** A payload was not made under the cluster key, not for this place in the log, or was changed. */
+/** A payload was not made under a cluster key that this controller has, not for this place, or was changed. */
 export class LogPayloadError extends Error {
   override readonly name = 'LogPayloadError'
 }
 
+/** The keys that are derived from one cluster key. */
+interface DerivedKeys {
+  /** Hex. */
+  readonly id: string
+  readonly header: Buffer
+  readonly encryption: Buffer
+  readonly chain: Buffer
+}
+
 export class LogCipher {
-  readonly #encryptionKey: Buffer
-  readonly #chainKey: Buffer
-  readonly #header: Buffer
+  /** The newest first. */
+  #keys: readonly DerivedKeys[] = []
 
-  /** @param clusterKey 32 random bytes, the same on every controller of the network */
-  constructor(clusterKey: Buffer) {
-    if (clusterKey.length !== CLUSTER_KEY_BYTES) throw new RangeError(`a cluster key has ${CLUSTER_KEY_BYTES} bytes`)
-    const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', clusterKey, '', purpose, CLUSTER_KEY_BYTES))
-    this.#encryptionKey = derive('log encryption')
-    this.#chainKey = derive('log chain')
-    const keyId = createHash('sha256').update(derive('key id')).digest().subarray(0, KEY_ID_BYTES)
-    this.#header = Buffer.concat([Buffer.of(VERSION), keyId])
+  /** @param clusterKeys the newest first: 32 random bytes each, the same on every controller of the network */
+  constructor(...clusterKeys: readonly Buffer[]) {
+    this.replaceKeys(...clusterKeys)
   }
 
-  /** Compresses and encrypts a commit: version, id of the key, nonce, ciphertext, tag. @param before the position that it follows */
+  /** From now on the first of these keys encrypts, and each of them decrypts. */
+  replaceKeys(...clusterKeys: readonly Buffer[]): void {
+    if (clusterKeys.length === 0) throw new RangeError('a cipher has at least one key')
+    this.#keys = clusterKeys.map(deriveKeys)
+  }
+
+  /** The ids of the keys, hex, the newest first. */
+  get keyIds(): readonly string[] {
+    return this.#keys.map(({ id }) => id)
+  }
+
+  /** Compresses and encrypts a commit. @param before the position that it follows */
   seal(text: string, before: LogPosition): Buffer {
-    const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv(ALGORITHM, this.#encryptionKey, nonce).setAAD(toAdditionalData(before))
-    const compressed = deflateRawSync(text, { level: DEFLATE_LEVEL })
-    return Buffer.concat([this.#header, nonce, cipher.update(compressed), cipher.final(), cipher.getAuthTag()])
+    return this.encrypt(deflateRawSync(text, { level: DEFLATE_LEVEL }), describeCommit(before), before.chain)
   }
 
-  /** @throws LogPayloadError if it was not sealed under this key to follow `before` */
+  /** @throws LogPayloadError if it was not sealed under one of the keys to follow `before` */
   open(payload: Buffer, before: LogPosition): string {
-    const place = `the commit after ${before.position}`
+    return inflateRawSync(this.decrypt(payload, describeCommit(before), before.chain)).toString('utf8')
+  }
+
+  /**
+   * Encrypts bytes for one place: version, id of the key, nonce, ciphertext, tag.
+   * @param place names it, also in errors
+   * @param context what else has to be the same when it is decrypted
+   */
+  encrypt(data: Uint8Array, place: string, context = ''): Buffer {
+    const [{ header, encryption }] = this.#keys as [DerivedKeys]
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv(ALGORITHM, encryption, nonce).setAAD(toAdditionalData(place, context))
+    return Buffer.concat([header, nonce, cipher.update(data), cipher.final(), cipher.getAuthTag()])
+  }
+
+  /** @throws LogPayloadError if it was not encrypted under one of the keys for this place */
+  decrypt(payload: Buffer, place: string, context = ''): Buffer {
     if (payload[0] !== VERSION) throw new LogPayloadError(`${place} has a form that this release cannot read`)
-    if (!payload.subarray(0, HEADER_BYTES).equals(this.#header))
-      throw new LogPayloadError(`${place} is encrypted under another cluster key`)
+    const { encryption } = this.#requireKey(payload, place)
     const nonce = payload.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
     const tagAt = payload.length - TAG_BYTES
     try {
-      const decipher = createDecipheriv(ALGORITHM, this.#encryptionKey, nonce, { authTagLength: TAG_BYTES })
-        .setAAD(toAdditionalData(before))
+      if (payload.length < OVERHEAD_BYTES) throw new RangeError('it is too short')
+      const decipher = createDecipheriv(ALGORITHM, encryption, nonce, { authTagLength: TAG_BYTES })
+        .setAAD(toAdditionalData(place, context))
         .setAuthTag(payload.subarray(tagAt))
-      const compressed = [decipher.update(payload.subarray(HEADER_BYTES + NONCE_BYTES, tagAt)), decipher.final()]
-      return inflateRawSync(Buffer.concat(compressed)).toString('utf8')
+      return Buffer.concat([decipher.update(payload.subarray(HEADER_BYTES + NONCE_BYTES, tagAt)), decipher.final()])
     } catch (cause) {
       throw new LogPayloadError(`${place} was changed, or belongs elsewhere`, { cause })
     }
   }
 
-  /** The chain that a payload leads to, hex. */
-  extend({ position, chain }: LogPosition, payload: Buffer): string {
-    return createHmac('sha256', this.#chainKey).update(`${position} ${chain} `).update(payload).digest('hex')
+  /** The chain that a payload leads to, hex: the id of its key, and a message authentication code. @throws LogPayloadError */
+  extend(before: LogPosition, payload: Buffer): string {
+    const { id, chain } = this.#requireKey(payload, describeCommit(before))
+    const code = createHmac('sha256', chain).update(`${before.position} ${before.chain} `).update(payload).digest('hex')
+    return `${id}${code}`
   }
 
-  /** Whether a payload leads to this chain. */
+  /** Whether a payload leads to this chain, under a key that is not older than that of the commit before. @throws LogPayloadError */
   leadsTo(chain: string, before: LogPosition, payload: Buffer): boolean {
     const [expected, stated] = [Buffer.from(this.extend(before, payload), 'hex'), Buffer.from(chain, 'hex')]
-    return expected.length === stated.length && timingSafeEqual(expected, stated)
+    if (expected.length !== stated.length || !timingSafeEqual(expected, stated)) return false
+    const keyBefore = this.#findAge(before.chain)
+    return keyBefore === undefined || (this.#findAge(chain) as number) <= keyBefore
+  }
+
+  /** How many keys are newer than that of a chain; undefined if that key is not known any more. */
+  #findAge(chain: string): number | undefined {
+    const age = this.#keys.findIndex(({ id }) => chain.startsWith(id))
+    return age === -1 ? undefined : age
+  }
+
+  #requireKey(payload: Buffer, place: string): DerivedKeys {
+    const key = this.#keys.find(({ header }) => payload.subarray(0, HEADER_BYTES).equals(header))
+    if (!key) throw new LogPayloadError(`${place} is encrypted under another cluster key`)
+    return key
   }
 }
 
-function toAdditionalData({ position, chain }: LogPosition): Buffer {
-  return Buffer.from(`${position} ${chain}`)
+function deriveKeys(clusterKey: Buffer): DerivedKeys {
+  if (clusterKey.length !== CLUSTER_KEY_BYTES) throw new RangeError(`a cluster key has ${CLUSTER_KEY_BYTES} bytes`)
+  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', clusterKey, '', purpose, CLUSTER_KEY_BYTES))
+  const keyId = createHash('sha256').update(derive('key id')).digest().subarray(0, KEY_ID_BYTES)
+  return {
+    id: keyId.toString('hex'),
+    header: Buffer.concat([Buffer.of(VERSION), keyId]),
+    encryption: derive('log encryption'),
+    chain: derive('log chain'),
+  }
+}
+
+function describeCommit({ position }: LogPosition): string {
+  return `the commit after ${position}`
+}
+
+function toAdditionalData(place: string, context: string): Buffer {
+  return Buffer.from(`${place}\0${context}`)
 }

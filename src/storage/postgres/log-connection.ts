@@ -87,7 +87,7 @@ export class LogConnection {
       ...(password === undefined ? {} : { password }),
       ssl: isPlain ? false : { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
       application_name: 'edge-controller',
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, responseTimeoutMs),
       query_timeout: responseTimeoutMs,
       keepAlive: true,
       pipeline: true,

@@ -33,7 +33,7 @@ const INSERT_COMMIT = `
   with head as (
     update controller.head set position = $1, chain = $2 where position = $3 and chain = $4 returning position
   )
-  insert into controller.commits (position, id, node, chain, payload) select position, $5, $6, $2, $7 from head`
+  insert into controller.commits (position, id, node, at, chain, payload) select position, $5, $6, $7, $2, $8 from head`
 
 const FIND_COMMIT = 'select from controller.commits where position = $1 and id = $2'
 
@@ -66,15 +66,15 @@ interface PostgresLogParts {
 export class PostgresLog implements CommitLog {
   readonly isDeciding = true
   readonly needsRows = true
+  readonly node: string
   readonly #cipher: LogCipher
-  readonly #node: string
   /** Of one turn at a time. */
   readonly #commits: LogConnection
   readonly #reads: LogConnection
 
   constructor({ database, cipher, node }: PostgresLogParts) {
     this.#cipher = cipher
-    this.#node = node
+    this.node = node
     this.#commits = new LogConnection(database)
     this.#reads = new LogConnection(database)
   }
@@ -117,13 +117,13 @@ export class PostgresLog implements CommitLog {
 
   async #publish(client: Client, before: LogPosition, draft: CommitDraft): Promise<LoggedCommit> {
     const id = newId()
-    const payload = this.#cipher.seal(JSON.stringify({ ...draft, id, node: this.#node }), before)
+    const payload = this.#cipher.seal(JSON.stringify({ ...draft, id, node: this.node }), before)
     const chain = this.#cipher.extend(before, payload)
-    const commit = { ...draft, id, node: this.#node, chain }
+    const commit = { ...draft, id, node: this.node, chain }
     const head = [draft.position, chain, before.position, before.chain]
     try {
       const [insertion] = await Promise.all([
-        client.query(INSERT_COMMIT, [...head, id, this.#node, payload]),
+        client.query(INSERT_COMMIT, [...head, id, this.node, draft.at, payload]),
         client.query('commit'),
       ])
       if (insertion.rowCount === 1) return commit

@@ -88,6 +88,11 @@ export class GroupCommit {
     return { transactions: this.#transactions, refused: this.#bodies.refused, waiting: this.#jobs.length }
   }
 
+  /** The position of the last commit. */
+  get position(): number {
+    return this.#last.position
+  }
+
   /** True while a transaction's body runs: then reads must use its own handle. */
   get isInsideBody(): boolean {
     return this.#bodies.isRunning
@@ -155,6 +160,7 @@ export class GroupCommit {
       if (commits.length === 0) return
       while (this.#running) await this.#running
       await this.#runAlone(() => this.#follow(commits))
+      if (commits.length < READ_LIMIT) return
     }
   }
 

@@ -51,6 +51,8 @@ export interface SqliteStoreOptions {
   readonly fail?: (error: Error) => void
   /** The log in which commits become durable. Defaults to the database itself. */
   readonly log?: CommitLog
+  /** The memory for pages of the database. By default that of requests, which touch few of them. */
+  readonly cacheMegabytes?: number
   /** How many transactions may wait for their turn; more are refused. */
   readonly maxQueueLength?: number
   /** Called before a database that has data is migrated. */
@@ -69,6 +71,7 @@ export async function openSqliteStore(file: string, clock: Clock, options: Sqlit
     connection = openForWriting(file)
     const { migrations = MIGRATIONS, beforeMigration } = options
     await requireOwnSchema(connection, migrations)
+    if (options.cacheMegabytes !== undefined) connection.pragma(`cache_size = -${options.cacheMegabytes * 1024}`)
     if (needsMigration(connection, migrations)) await beforeMigration?.()
     await migrate(connection, clock, migrations)
     return new SqliteStore(file, connection, clock, options)
@@ -108,7 +111,7 @@ class SqliteStore implements Store {
     const { auditSealer, reportError, fail = crash, log = new LocalLog() } = options
     const { maxQueueLength = MAX_QUEUE_LENGTH } = options
     const statements = new PreparedStatements(connection)
-    const audit = new Audit(auditSealer, clock, readChainHead(connection, auditSealer, clock.now()))
+    const audit = new Audit(auditSealer, clock, log.node, readChainHead(connection, auditSealer, clock.now()))
     this.auditSealer = auditSealer
     this.#audit = audit
     this.#connection = connection
@@ -148,6 +151,10 @@ class SqliteStore implements Store {
       executor: this.#executor,
     })
     this.projections = new Projections({ db: this.db, own: [this.results], reportError, fail })
+  }
+
+  get position(): number {
+    return this.#queue.position
   }
 
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
@@ -248,7 +255,8 @@ class SqliteStore implements Store {
   }
 }
 
-function crash(error: Error): void {
+/** Stops the process, as an exception does that no part expects. */
+export function crash(error: Error): void {
   setImmediate(() => {
     throw error
   })

@@ -6,6 +6,7 @@
 
 import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
 import type { resources } from '../../definitions/resources/index.ts'
+import type { VersionInfo } from '../../definitions/resources/routers.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { StoredMachineState } from '../../policy/posture/machine-state.ts'
 
@@ -52,7 +53,7 @@ export interface ChangeOf<Name extends ResourceName> {
 
 /** A change of something that is not a record of a resource. */
 interface OtherChange {
-  readonly resource: 'adoption' | 'audit' | 'backups' | 'clock' | 'keys' | 'log-level' | 'network-file'
+  readonly resource: 'adoption' | 'audit' | 'backups' | 'clock' | 'cluster' | 'keys' | 'log-level' | 'network-file'
   readonly id: string
   readonly before?: Readonly<Record<string, unknown>>
   readonly after?: Readonly<Record<string, unknown>>
@@ -80,6 +81,32 @@ interface RevocationChange {
   readonly after?: TokenRevocation | undefined
 }
 
+/** The routers that are connected to the controller `id`, and their clients; it asks for those of all if it says nothing of them. */
+interface PresenceChange {
+  readonly resource: 'presence'
+  readonly id: string
+  readonly before?: undefined
+  readonly after?: RouterPresence | undefined
+}
+
+/** Routers and identities that are connected, or are not any more. */
+export type RouterPresence = {
+  /** Routers and identities that are not named are not connected; otherwise they are as before. */
+  readonly isFull: boolean
+  readonly routers: Readonly<Record<string, ConnectedRouterFields | null>>
+  /** Whether an identity is connected to any edge router. */
+  readonly identities: Readonly<Record<string, boolean>>
+}
+
+/** The part of what a connected router says of itself that other controllers show. */
+export type ConnectedRouterFields = {
+  readonly hostname: string
+  readonly supportedProtocols: Readonly<Record<string, string>>
+  readonly syncStatus: string
+  readonly versionInfo: VersionInfo
+  readonly modelMode: 'none' | 'waiting' | 'following'
+}
+
 /** The tokens that are not accepted any more. */
 export type TokenRevocation = {
   readonly type: 'IDENTITY' | 'API_SESSION' | 'JTI'
@@ -94,6 +121,7 @@ export type RecordChange =
   | { [Name in ResourceName]: ChangeOf<Name> }[ResourceName]
   | MachineChange
   | RevocationChange
+  | PresenceChange
   | OtherChange
 
 /** The values of a record of that name after a change. */

@@ -30,9 +30,14 @@ export class TestNetwork {
   /** Starts a controller whose policies permit everything. */
   static async start(options: TestOptions = {}): Promise<TestNetwork> {
     const world = await testController({ ...options, settings: { listeners: LISTENERS, ...options.settings } })
+    return TestNetwork.over(world, await world.listen())
+  }
+
+  /** Over a controller that listens, and the address at which it takes routers. */
+  static async over(world: TestController, address: { url: string; rootPem: string }): Promise<TestNetwork> {
     await world.controller.membership.announce(world.system, {})
     const manage = await managementOf(world)
-    const network = new TestNetwork(world, manage, await world.listen())
+    const network = new TestNetwork(world, manage, address)
     const all = { semantic: 'AnyOf' }
     const [identityRoles, serviceRoles, edgeRouterRoles] = [['#all'], ['#all'], ['#all']]
     await manage.make('service-policies', { ...all, name: newName('dial'), type: 'Dial', identityRoles, serviceRoles })

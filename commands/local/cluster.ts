@@ -1,0 +1,199 @@
+// `controller cluster …`: makes a directory that of one of several controllers, or of one that is alone again.
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { Flags } from '@oclif/core'
+import { systemClock } from '../../src/foundation/clock.ts'
+import type { Overrides } from '../../src/settings/config.ts'
+import { getUserName } from '../client/connection.ts'
+import {
+  assertInitialized,
+  dataDirectoryFlag,
+  explainOpenError,
+  isDirectoryInitialized,
+  resolveDataDirectory,
+} from '../client/data-directory.ts'
+import { rememberDirectory } from '../client/known-directories.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { PrintingCommand } from '../framework/base.ts'
+import { networkFlags, readNetworkSettings } from './init.ts'
+
+const databaseFlags = {
+  database: Flags.string({
+    description: 'The PostgreSQL database, as postgres://user@host/name, without a password.',
+    helpValue: 'URL',
+    required: true,
+  }),
+  name: Flags.string({
+    description: 'The name of this controller among the others. Default: the name of this machine.',
+    helpValue: 'NAME',
+  }),
+  'password-file': Flags.string({
+    description: 'File with the password for the database. Default: the environment variable PGPASSWORD.',
+    helpValue: 'FILE',
+  }),
+  'ca-file': Flags.string({
+    description: 'File with the certificates (PEM) of the authorities that the certificate of the database is from.',
+    helpValue: 'FILE',
+  }),
+  tls: Flags.boolean({
+    description: 'Whether to encrypt connections to the database, and to verify its certificate.',
+    allowNo: true,
+    default: true,
+  }),
+}
+
+interface DatabaseFlags {
+  readonly database: string
+  readonly name?: string | undefined
+  readonly 'password-file'?: string | undefined
+  readonly 'ca-file'?: string | undefined
+  readonly tls: boolean
+}
+
+/** Paths become absolute, because a controller may be started elsewhere. */
+function readClusterSettings(flags: DatabaseFlags): Overrides {
+  const files = { passwordFile: flags['password-file'], caFile: flags['ca-file'] }
+  return {
+    'cluster.database': flags.database,
+    'cluster.name': flags.name ?? hostname().split('.')[0],
+    ...(files.passwordFile === undefined ? {} : { 'cluster.passwordFile': resolve(files.passwordFile) }),
+    ...(files.caFile === undefined ? {} : { 'cluster.caFile': resolve(files.caFile) }),
+    ...(flags.tls ? {} : { 'cluster.tls': false }),
+  }
+}
+
+export class ClusterInit extends PrintingCommand {
+  static override summary = 'Makes a controller the first of several: its network gets a log in a PostgreSQL database.'
+  static override description =
+    'Works on the data directory while no controller runs on it. If it is interrupted, the directory serves alone as before, and the same command completes it.'
+  static override flags = { 'data-dir': dataDirectoryFlag, ...databaseFlags }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> --data-dir ./data --database postgres://controller@db.example.com/controller --name one',
+  ]
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(ClusterInit)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    const settings = readClusterSettings(flags)
+    const { beginCluster } = await import('../../server/cluster/begin-cluster.ts')
+    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), settings }
+    const { clusterKeyFile } = await beginCluster(options).catch(explainOpenError(directory, 'stop it first'))
+    const name = String(settings['cluster.name'])
+    const sentence = [
+      `${directory} is now that of ${name}, the first controller of a cluster.`,
+      '',
+      `Next: controller serve --data-dir ${directory}`,
+      `For each other controller, copy ${clusterKeyFile} to its machine by a safe way, and there:`,
+      `  controller cluster join --database ${flags.database}${flags.tls ? '' : ' --no-tls'} --key cluster.key --name NAME --advertise HOST:PORT`,
+      'Keep a copy of that key elsewhere: without it, the database and its backups are of no use.',
+    ].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { directory, name, clusterKeyFile } }, flags.output)
+  }
+}
+
+export class ClusterJoin extends PrintingCommand {
+  static override summary = 'Creates the data directory of one more controller of a network.'
+  static override description =
+    'Its records, keys and certificates come from the database that the others use. If it is interrupted, the same command begins again.'
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    ...databaseFlags,
+    key: Flags.string({
+      description: 'File with the cluster key: cluster.key in the data directory of another controller.',
+      helpValue: 'FILE',
+      required: true,
+    }),
+    ...networkFlags,
+  }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> --data-dir ./data --database postgres://controller@db.example.com/controller --key cluster.key --name two --advertise two.example.com:1280',
+  ]
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(ClusterJoin)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    if (await isDirectoryInitialized(directory)) {
+      const message = `${directory} is already the data directory of a controller`
+      throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint: '--data-dir with a new directory' })
+    }
+    const settings = { ...readClusterSettings(flags), ...readNetworkSettings(flags) }
+    const { joinCluster } = await import('../../server/cluster/join-cluster.ts')
+    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), settings }
+    await joinCluster({ ...options, clusterKeyFile: resolve(flags.key) }).catch(
+      explainOpenError(directory, 'wait until it has finished'),
+    )
+    rememberDirectory(directory, process.env)
+    const name = String(settings['cluster.name'])
+    const sentence = [
+      `Created ${directory} for ${name}, one more controller of the network.`,
+      '',
+      `Next: controller serve --data-dir ${directory}`,
+    ].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { directory, name } }, flags.output)
+  }
+}
+
+export class ClusterLeave extends PrintingCommand {
+  static override summary = 'Takes a controller out of its cluster: its data directory serves alone from then on.'
+  static override description =
+    'Works on the data directory while no controller runs on it. The others go on without it; what it changes from then on is its own.'
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    'drop-log': Flags.boolean({
+      description: 'Also delete the log from the database, if no other controller uses it any more.',
+    }),
+    'database-lost': Flags.boolean({
+      description: 'Leave without the database, because it is lost: with the records of the last contact.',
+      exclusive: ['drop-log'],
+    }),
+    yes: Flags.boolean({ char: 'y', description: 'Skip the confirmation.' }),
+  }
+  static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data']
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(ClusterLeave)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    await this.confirm(
+      flags,
+      `Take ${directory} out of its cluster? If the others go on, two networks with the same certificates exist.`,
+    )
+    const { leaveCluster } = await import('../../server/cluster/leave-cluster.ts')
+    await leaveCluster({
+      ...{ directory, env: process.env, clock: systemClock, osUser: getUserName() },
+      isLast: flags['drop-log'] === true,
+      isDatabaseLost: flags['database-lost'] === true,
+    }).catch(explainOpenError(directory, 'stop it first'))
+    const sentence = `${directory} serves alone now.\n\nNext: controller serve --data-dir ${directory}`
+    await this.print({ kind: 'done', sentence, facts: { directory } }, flags.output)
+  }
+}
+
+export class ClusterSettings extends PrintingCommand {
+  static override summary = 'Shows the settings on which the controllers of a network agree, and changes them.'
+  static override description =
+    'Works on the data directory while no controller runs on it. To change such a setting, change it in the settings of one controller that is stopped, accept it there, start it, and then change and restart the others one after another.'
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    accept: Flags.boolean({ description: 'Make those of this controller the ones of the network.' }),
+  }
+  static override examples = ['<%= config.bin %> <%= command.id %> --data-dir ./data --accept']
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(ClusterSettings)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    const { reviewSettings } = await import('../../server/cluster/cluster-settings.ts')
+    const isAccepted = flags.accept === true
+    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), isAccepted }
+    const { settings, differences } = await reviewSettings(options).catch(explainOpenError(directory, 'stop it first'))
+    const lines = differences.map(({ key, own, shared }) => `  ${key}: ${shared}, here ${own}`)
+    const sentence =
+      lines.length === 0
+        ? 'This controller has the settings of the network.'
+        : [isAccepted ? 'Changed for the network:' : 'The network has other settings:', ...lines].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { settings, differences } }, flags.output)
+    if (lines.length > 0 && !isAccepted) this.exit(EXIT.denied)
+  }
+}

@@ -1,0 +1,145 @@
+// Makes a controller that is alone the first one of a cluster: its directory gets a key, and a database the log of what follows.
+//
+// The settings are written last. Until then the directory serves alone, and the same command goes on where it was interrupted.
+import { openController } from '../../src/controller.ts'
+import type { Clock } from '../../src/foundation/clock.ts'
+import { newId } from '../../src/foundation/ids.ts'
+import { silentLog } from '../../src/foundation/log.ts'
+import { loadOrCreateKey } from '../../src/pki/files.ts'
+import { type Config, type Overrides, readConfig } from '../../src/settings/config.ts'
+import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
+import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
+import { storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
+import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
+import { uploadSnapshot } from '../../src/storage/cluster/snapshots.ts'
+import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
+import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
+import {
+  createLog,
+  hasLog,
+  requireClusterKey,
+  requireLog,
+  requireNetwork,
+} from '../../src/storage/postgres/log-tables.ts'
+import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
+import { readLogStart, setNetwork } from '../../src/storage/sqlite/log-start.ts'
+
+export interface BeginOptions {
+  readonly directory: string
+  readonly env: NodeJS.ProcessEnv
+  readonly clock: Clock
+  /** The account of the operator, for the audit. */
+  readonly osUser: string
+  /** The settings cluster.*, which are written to the file. */
+  readonly settings: Overrides
+}
+
+/**
+ * Returns the file of the cluster key, which the other controllers need.
+ * @throws DirectoryLockedError while a controller runs, DataDirectoryError, ConfigError, LogConnectionError, LogDatabaseError
+ */
+export async function beginCluster(options: BeginOptions): Promise<{ readonly clusterKeyFile: string }> {
+  const { directory, env, settings } = options
+  const paths = getDataPaths(directory)
+  const unlock = lockDirectory(directory)
+  try {
+    requireAlone(directory, readConfig(paths.config, env))
+    const config = readConfig(paths.config, env, settings)
+    const clusterKeyFile = config['cluster.keyFile'] ?? paths.clusterKey
+    runAsOwner(directory, () => loadOrCreateKey(clusterKeyFile, CLUSTER_KEY_BYTES))
+    const place = findLogPlace(directory, config) as LogPlace
+    const cipher = new LogCipher(place.clusterKey)
+    const connection = new LogConnection(place.database)
+    try {
+      if (!(await hasLogOf(connection, cipher, paths.database))) {
+        await removeFormerCluster(options)
+        await beginLog(connection, cipher, paths.database)
+      }
+      await shareDirectory(options, config)
+      await uploadSnapshot(connection, cipher, paths.database)
+    } finally {
+      connection.end()
+    }
+    runAsOwner(directory, () => editConfigFile(paths.config, settings))
+    return { clusterKeyFile }
+  } finally {
+    unlock()
+  }
+}
+
+function requireAlone(directory: string, config: Config): void {
+  if (config['cluster.database'] === undefined) return
+  const remedy = `controller cluster leave --data-dir ${directory}`
+  throw new DataDirectoryError('IN_CLUSTER', `${directory} is that of a controller in a cluster`, remedy)
+}
+
+/** Whether the database has the log of this directory, from a run that was interrupted. */
+async function hasLogOf(connection: LogConnection, cipher: LogCipher, databaseFile: string): Promise<boolean> {
+  const { network } = readLogStart(databaseFile)
+  return connection.run(async (client) => {
+    if (network === '' || !(await hasLog(client))) return false
+    const head = await requireLog(client)
+    requireNetwork(head, network)
+    requireClusterKey(head, cipher)
+    return true
+  })
+}
+
+/** Removes what a cluster left in the rows, also that of a run whose log is gone. */
+async function removeFormerCluster({ directory, env, clock }: BeginOptions): Promise<void> {
+  const config = readConfig(getDataPaths(directory).config, env)
+  const controller = await openController({ directory, config, clock, log: silentLog })
+  try {
+    await controller.contexts.create({ kind: 'system' }).write(async ({ db }) => {
+      await db.deleteFrom('shared_files').execute()
+      await db.deleteFrom('shared_settings').execute()
+    })
+  } finally {
+    await controller.close()
+  }
+}
+
+async function beginLog(connection: LogConnection, cipher: LogCipher, databaseFile: string): Promise<void> {
+  const network = newId()
+  // First, so that a run after an interruption finds that the log is its own.
+  setNetwork(databaseFile, network)
+  try {
+    await connection.run((client) => createLog(client, { ...readLogStart(databaseFile), network }, cipher))
+  } catch (error) {
+    setNetwork(databaseFile, '')
+    throw error
+  }
+}
+
+/** Commits the files and settings that the other controllers get. @throws DataDirectoryError if the directory has changed since the log began */
+async function shareDirectory({ directory, clock, osUser }: BeginOptions, config: Config): Promise<void> {
+  const controller = await openController({
+    ...{ directory, config, clock, log: silentLog },
+    hasOtherSettings: true,
+  }).catch((error: Error) => {
+    if (error.name !== 'LogContradictionError') throw error
+    throw new DataDirectoryError(
+      'LOG_OUTDATED',
+      `the database has a log of this network that ${directory} does not follow: it has served alone since`,
+      'if no other controller uses that log, drop it with psql: drop schema controller cascade; then run this command again',
+    )
+  })
+  try {
+    const { cluster, contexts, entities, membership } = controller
+    if (!cluster) throw new Error('the settings name no database')
+    const context = contexts.create({ kind: 'local-operator', osUser })
+    await context.write(async (tx) => {
+      await cluster.files.store(entities, tx, cluster.files.read())
+      await storeEqualSettings(tx, config)
+      await membership.claim(tx)
+    })
+    await contexts.recordEvent(context.caller, context.origin, {
+      ...CLUSTER_CHANGE,
+      operation: 'create',
+      id: cluster.name,
+    })
+  } finally {
+    await controller.close()
+  }
+}

@@ -1,0 +1,99 @@
+// Takes a directory out of its cluster: its rows serve alone from then on, and the others do not expect it any more.
+import { rmSync } from 'node:fs'
+import { openController } from '../../src/controller.ts'
+import { controllers } from '../../src/definitions/resources/controllers.ts'
+import type { Clock } from '../../src/foundation/clock.ts'
+import { silentLog } from '../../src/foundation/log.ts'
+import { readConfig, type SettingKey } from '../../src/settings/config.ts'
+import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
+import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
+import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
+import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
+import { dropLog } from '../../src/storage/postgres/log-tables.ts'
+import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
+import { setNetwork } from '../../src/storage/sqlite/log-start.ts'
+
+const CLUSTER_SETTINGS = [
+  'cluster.database',
+  'cluster.name',
+  'cluster.passwordFile',
+  'cluster.caFile',
+  'cluster.tls',
+  'cluster.keyFile',
+  'cluster.lease',
+] as const satisfies readonly SettingKey[]
+
+export interface LeaveOptions {
+  readonly directory: string
+  readonly env: NodeJS.ProcessEnv
+  readonly clock: Clock
+  readonly osUser: string
+  /** Also deletes the log, which no other controller may use any more. */
+  readonly isLast: boolean
+  /** Whether the database is lost: the rows are those of the last contact with it. */
+  readonly isDatabaseLost: boolean
+}
+
+/** @throws DirectoryLockedError while it runs, DataDirectoryError, ConfigError, LogConnectionError, LogDatabaseError */
+export async function leaveCluster(options: LeaveOptions): Promise<void> {
+  const { directory, env, isLast, isDatabaseLost } = options
+  const paths = getDataPaths(directory)
+  const unlock = lockDirectory(directory)
+  try {
+    const config = readConfig(paths.config, env)
+    if (config['cluster.database'] === undefined)
+      throw new DataDirectoryError('NO_CLUSTER', `${directory} is of no cluster`, 'controller cluster init')
+    // Without the database, the key is not needed either: a backup does not hold it.
+    const place = isDatabaseLost ? undefined : findLogPlace(directory, config)
+    if (place) await takeLeave(options, place)
+    runAsOwner(directory, () => {
+      editConfigFile(paths.config, Object.fromEntries(CLUSTER_SETTINGS.map((key) => [key, undefined])))
+      // The others go on using it.
+      rmSync(paths.clusterKey, { force: true })
+    })
+    setNetwork(paths.database, '')
+    if (isLast && place) await deleteLog(place)
+  } finally {
+    unlock()
+  }
+}
+
+/** Follows the log to its end, and removes the record of this controller. */
+async function takeLeave({ directory, env, clock, osUser, isLast }: LeaveOptions, { name }: LogPlace): Promise<void> {
+  const config = readConfig(getDataPaths(directory).config, env)
+  const controller = await openController({ ...{ directory, config, clock, log: silentLog }, hasOtherSettings: true })
+  try {
+    const { contexts, entities, store } = controller
+    const nodes = await store.db
+      .selectFrom('controllers')
+      .select(['id', 'node'])
+      .where('node', 'is not', null)
+      .execute()
+    const others = nodes.flatMap(({ node }) => (node === null || node === name ? [] : [node]))
+    if (isLast && others.length > 0)
+      throw new DataDirectoryError(
+        'OTHER_CONTROLLERS',
+        `the log is in use by ${others.join(', ')}`,
+        'let each of them leave first, or leave without --drop-log',
+      )
+    const context = contexts.create({ kind: 'local-operator', osUser })
+    await contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation: 'delete', id: name })
+    if (others.length === 0) return
+    const ownIds = nodes.flatMap(({ id, node }) => (node === name ? [id] : []))
+    await context.write(async (tx) => {
+      await entities.removeAllIn(tx, controllers, ownIds, 'none')
+    })
+  } finally {
+    await controller.close()
+  }
+}
+
+async function deleteLog({ database }: LogPlace): Promise<void> {
+  const connection = new LogConnection(database)
+  try {
+    await connection.run(dropLog)
+  } finally {
+    connection.end()
+  }
+}

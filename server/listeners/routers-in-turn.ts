@@ -1,0 +1,76 @@
+// Serves routers in a cluster: one controller does, and only that one listens where nothing but the control channel is served.
+//
+// A router tries the next address of a name if a port is closed, but not if a connection is accepted and then closed.
+import type { Server } from 'node:net'
+import type { Controller } from '../../src/controller.ts'
+import type { SharedPresence } from '../../src/network/routers/shared-presence.ts'
+import type { Cluster } from '../../src/storage/cluster/cluster.ts'
+import type { Duty } from '../../src/storage/cluster/duty.ts'
+import type { ControlListener } from '../control-channel/control-listener.ts'
+
+// While the log is out of reach, or an address is in use.
+const RETRY_MS = 500
+
+/** A server for the control channel alone, which is not bound yet. */
+export interface ControlServer {
+  readonly server: Server
+  bind(): Promise<void>
+}
+
+interface RoutersInTurnParts {
+  readonly controller: Controller
+  readonly cluster: Cluster
+  readonly presence: SharedPresence
+  readonly controlListener: ControlListener
+  readonly servers: readonly ControlServer[]
+}
+
+export class RoutersInTurn {
+  readonly #parts: RoutersInTurnParts
+  readonly #duty: Duty
+
+  /** From now on this controller takes the routers if no other one has them. */
+  constructor(parts: RoutersInTurnParts) {
+    this.#parts = parts
+    this.#duty = parts.cluster.seekRouters()
+    this.#duty.onAcquired(() => void this.#begin())
+    this.#duty.onLost(() => this.#end())
+  }
+
+  /** Ends the connections of routers, and lets another controller take them at once. */
+  close(): Promise<void> {
+    return this.#duty.close()
+  }
+
+  async #begin(): Promise<void> {
+    const { controller, controlListener, presence, servers } = this.#parts
+    // Routers find here all that the controller before has committed.
+    if (!(await this.#retry(() => controller.store.catchUp()))) return
+    controller.fabric.begin()
+    presence.begin()
+    controlListener.begin()
+    for (const { server, bind } of servers) if (!server.listening) await this.#retry(bind)
+  }
+
+  #end(): void {
+    const { controller, controlListener, presence, servers } = this.#parts
+    for (const { server } of servers) if (server.listening) server.close()
+    controller.fabric.leave()
+    presence.end()
+    controlListener.end('another controller has the routers')
+  }
+
+  /** Tries until it succeeds, or the duty is lost. Returns whether it has succeeded. */
+  async #retry(work: () => Promise<void>): Promise<boolean> {
+    for (let attempt = 1; this.#duty.isHeld; attempt += 1) {
+      try {
+        await work()
+        return this.#duty.isHeld
+      } catch (error) {
+        if (attempt === 1) this.#parts.controller.log.error({ err: error }, 'routers cannot be served yet')
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+    return false
+  }
+}

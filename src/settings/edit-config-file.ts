@@ -1,0 +1,47 @@
+// Changes single settings in an operator's file, and leaves every other line as it is.
+import { readFileSync } from 'node:fs'
+import { writePrivateFile } from '../pki/files.ts'
+import { getDefault, renderSetting, type SettingKey } from './config.ts'
+import { ConfigError } from './setting-types.ts'
+
+/** New values by setting; undefined for one that gets its default again. */
+export type SettingChanges = Readonly<Partial<Record<SettingKey, unknown>>>
+
+/**
+ * Changes settings that are in groups. One that gets its default is left as a comment.
+ * @throws ConfigError if the file has a group in another form than a line for each setting
+ */
+export function editConfigFile(path: string, changes: SettingChanges): void {
+  const lines = readFileSync(path, 'utf8').split('\n')
+  for (const [key, value] of Object.entries(changes)) setLine(lines, key as SettingKey, value)
+  writePrivateFile(path, lines.join('\n'))
+}
+
+function setLine(lines: string[], key: SettingKey, value: unknown): void {
+  const [group = '', name = ''] = key.split('.')
+  const start = lines.findIndex((line) => line.startsWith(`${group}:`))
+  if (start === -1) {
+    if (value !== undefined) lines.push(`${group}:`, `  ${render(name, value)}`, '')
+    return
+  }
+  if (!/^\w+:\s*(?:#.*)?$/.test(lines[start] as string))
+    throw new ConfigError(key, `cannot be set, because ${group} is not written with a line for each setting`)
+  const length = lines.slice(start + 1).findIndex((line) => /^[^\s#]/.test(line))
+  const block = lines.slice(start + 1, length === -1 ? undefined : start + 1 + length)
+  const indent = block.map((line) => /^\s+(?=[\w-]+:)/.exec(line)?.[0]).find(Boolean) ?? '  '
+  const text = value === undefined ? `${indent}# ${render(name, getDefault(key))}` : indent + render(name, value)
+  const at = findSetting(block, name)
+  if (at !== -1) lines[start + 1 + at] = text
+  else if (value !== undefined) lines.splice(start + 1, 0, text)
+}
+
+function render(name: string, value: unknown): string {
+  return renderSetting(name, value).join('\n')
+}
+
+/** The index of the line of a setting; if it has none, of the comment in its place; −1 without either. */
+function findSetting(block: readonly string[], name: string): number {
+  const find = (mark: string) => block.findIndex((line) => new RegExp(`^\\s+${mark}${name}:`).test(line))
+  const written = find('')
+  return written === -1 ? find('#\\s*') : written
+}

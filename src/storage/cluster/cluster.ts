@@ -1,0 +1,171 @@
+// This controller as one of several, which share a log in PostgreSQL.
+import { type Clock, systemClock } from '../../foundation/clock.ts'
+import { errors } from '../../foundation/errors.ts'
+import type { Log } from '../../foundation/log.ts'
+import { getDataPaths } from '../../settings/data-directory.ts'
+import { LogCipher } from '../postgres/log-cipher.ts'
+import { LogConnection } from '../postgres/log-connection.ts'
+import { requireClusterKey, requireLog, requireNetwork } from '../postgres/log-tables.ts'
+import { PostgresLog } from '../postgres/postgres-log.ts'
+import { readLogStart } from '../sqlite/log-start.ts'
+import type { Store } from '../store.ts'
+import { Duty, type DutyName } from './duty.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { Lease } from './lease.ts'
+import { LogFollower } from './log-follower.ts'
+import type { LogPlace } from './log-place.ts'
+import { ClusterNodes } from './nodes.ts'
+import { SharedFiles } from './shared-files.ts'
+
+// Contact is proven several times within a lease of the usual length, also if a response is lost.
+const CONTACT_TIMEOUT_MS = 1_000
+/** How long a request waits until what it asks for is applied. */
+const CATCH_UP_TIMEOUT_MS = 2_000
+const POSITION_PAUSE_MS = 25
+const RETRY_AFTER_SECONDS = 1
+
+export interface ClusterParts {
+  /** The data directory. */
+  readonly directory: string
+  readonly clock: Clock
+  readonly log: Log
+  /** Stops the process. */
+  readonly fail: (error: Error) => void
+}
+
+export class Cluster {
+  /** The name of this controller among them. */
+  readonly name: string
+  readonly commitLog: PostgresLog
+  /** The keys and certificates of all of them. */
+  readonly files: SharedFiles
+  readonly lease: Lease
+  readonly nodes: ClusterNodes
+  readonly #parts: ClusterParts
+  readonly #place: LogPlace
+  /** Of its own, so that contact is proven while the others wait for a response. */
+  readonly #contact: LogConnection
+  readonly #duties: Duty[] = []
+  #timers: Duty | undefined
+  #store: Store | undefined
+  #heartbeat: Heartbeat | undefined
+  #follower: LogFollower | undefined
+  #routers: Duty | undefined
+
+  private constructor(place: LogPlace, cipher: LogCipher, parts: ClusterParts) {
+    const { name, address, database, clusterKey, leaseMs } = place
+    this.name = name
+    this.#place = place
+    this.#parts = parts
+    this.files = new SharedFiles(parts.directory, clusterKey)
+    this.commitLog = new PostgresLog({ database, cipher, node: name })
+    this.#contact = new LogConnection({ ...database, responseTimeoutMs: CONTACT_TIMEOUT_MS })
+    this.nodes = new ClusterNodes({ connection: this.#contact, name, address, leaseMs })
+    this.nodes.listDuties = () => this.#duties.filter(({ isHeld }) => isHeld).map(({ name }) => name)
+    this.lease = new Lease({
+      clock: parts.clock,
+      durationMs: leaseMs,
+      seekContact: () => this.#heartbeat?.hurry(),
+    })
+  }
+
+  /** @throws LogConnectionError, LogDatabaseError if the database does not hold the log that the rows of the directory follow */
+  static async connect(place: LogPlace, parts: ClusterParts): Promise<Cluster> {
+    const cipher = new LogCipher(place.clusterKey)
+    const connection = new LogConnection(place.database)
+    try {
+      const head = await connection.run(requireLog)
+      requireNetwork(head, readLogStart(getDataPaths(parts.directory).database).network)
+      requireClusterKey(head, cipher)
+    } finally {
+      connection.end()
+    }
+    return new Cluster(place, cipher, parts)
+  }
+
+  /** Claims the name of this controller, and applies what others have committed. @throws NodeNameTakenError */
+  async join(store: Store): Promise<void> {
+    this.#store = store
+    await this.nodes.claim(store.position)
+    await store.catchUp()
+  }
+
+  /** From now on the store applies what others commit, soon after they have, and rights may be granted. */
+  follow(store: Store): void {
+    const { log, fail } = this.#parts
+    const follower = new LogFollower(store, log)
+    const { nodes, lease } = this
+    this.#follower = follower
+    this.#timers = this.seek('timers')
+    this.#heartbeat = new Heartbeat({ nodes, lease, store, log, fail, catchUp: () => follower.catchUp() })
+  }
+
+  /** Takes a duty, from now on, whenever no other controller has it, unless this one drains. The caller closes it. */
+  seek(name: DutyName): Duty {
+    const { name: node, database, leaseMs } = this.#place
+    const isWanted = () => !this.nodes.isDraining
+    const duty = new Duty({ name, node, database, clock: systemClock, log: this.#parts.log, leaseMs, isWanted })
+    this.#duties.push(duty)
+    return duty
+  }
+
+  /** Whether this controller does the work by the clock that one does for all. */
+  get hasTimers(): boolean {
+    return this.#timers?.isHeld === true
+  }
+
+  /**
+   * Resolves when all that others have committed by now is applied here. All who ask at a time share one reading of the log.
+   * @throws STORAGE_UNAVAILABLE if that takes too long
+   */
+  async catchUp(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('the log does not respond')), CATCH_UP_TIMEOUT_MS)
+    })
+    try {
+      await Promise.race([this.#follower?.catchUp(), timeout])
+    } catch (cause) {
+      throw errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Resolves when a position is applied here. @throws STORAGE_UNAVAILABLE if the log does not get there in time */
+  async waitForPosition(position: number): Promise<void> {
+    const endsAt = performance.now() + CATCH_UP_TIMEOUT_MS
+    while ((this.#store?.position ?? 0) < position) {
+      await this.catchUp()
+      if ((this.#store?.position ?? 0) >= position) return
+      const cause = `the log has not come to ${position}`
+      if (performance.now() > endsAt)
+        throw errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
+      await new Promise((resolve) => setTimeout(resolve, POSITION_PAUSE_MS))
+    }
+  }
+
+  /** Takes the routers, from now on, whenever no other controller has them. The caller closes it. */
+  seekRouters(): Duty {
+    this.#routers = this.seek('fabric')
+    return this.#routers
+  }
+
+  /** The name of the controller that has the routers; undefined if none has, or this one does not seek them. */
+  get nodeOfRouters(): string | undefined {
+    return this.#routers?.holder
+  }
+
+  async stopFollowing(): Promise<void> {
+    await Promise.all([this.#follower?.close(), this.#heartbeat?.close(), this.#timers?.close()])
+  }
+
+  /** Ends the connections to the log, which the store does not need any more. */
+  async close(): Promise<void> {
+    await this.stopFollowing()
+    // The row says soon anyway that the process has ended.
+    await this.nodes.release().catch(() => undefined)
+    this.#contact.end()
+    await this.commitLog.close()
+  }
+}

@@ -1,0 +1,88 @@
+// Proves several times in a lease that this controller is in contact with the log: it commits its row, and has applied what the log held then.
+import type { Log } from '../../foundation/log.ts'
+import type { Store } from '../store.ts'
+import type { Lease } from './lease.ts'
+import { type ClusterNodes, NodeNameTakenError } from './nodes.ts'
+
+/** How many times in the time of a lease. */
+const BEATS_OF_LEASE = 3
+// While there is no contact.
+const RETRY_MS = 250
+
+export interface HeartbeatParts {
+  readonly nodes: ClusterNodes
+  readonly lease: Lease
+  readonly store: Store
+  readonly log: Log
+  /** Applies what others have committed by now. */
+  readonly catchUp: () => Promise<void>
+  /** Stops the process: another one has its name. */
+  readonly fail: (error: Error) => void
+}
+
+export class Heartbeat {
+  readonly #parts: HeartbeatParts
+  readonly #running: Promise<void>
+  #isClosed = false
+  #isFailing = false
+  #beating: Promise<void> | undefined
+  #wake: () => void = () => {}
+
+  constructor(parts: HeartbeatParts) {
+    this.#parts = parts
+    this.#running = this.#run()
+  }
+
+  /** Beats now, unless it does already. */
+  hurry(): void {
+    if (!this.#beating) this.#wake()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#wake()
+    await this.#running
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isClosed) {
+      this.#beating = this.#beat()
+      await this.#beating
+      this.#beating = undefined
+      this.#parts.lease.notice()
+      await this.#pause()
+    }
+  }
+
+  #pause(): Promise<void> {
+    const { lease } = this.#parts
+    // A contact that took longer than the lease, as if the process was stopped meanwhile, is followed by another one at once.
+    const milliseconds = this.#isFailing ? RETRY_MS : lease.isHeld ? lease.durationMs / BEATS_OF_LEASE : 1
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.#isClosed ? 0 : milliseconds)
+      this.#wake = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  async #beat(): Promise<void> {
+    const { nodes, lease, store, log, catchUp, fail } = this.#parts
+    const from = lease.now()
+    try {
+      const head = await nodes.report(store.position, () => lease.now().wall)
+      if (store.position < head) await catchUp()
+      if (store.position < head) throw new Error(`the log is at ${head}, and this controller at ${store.position}`)
+      lease.renew(from)
+      if (this.#isFailing) log.info({}, 'this controller is in contact with the cluster again')
+      this.#isFailing = false
+    } catch (error) {
+      if (error instanceof NodeNameTakenError) fail(error)
+      // Logged once, because it goes on until the database is back.
+      else if (!this.#isFailing && !this.#isClosed)
+        log.warn({ err: error }, 'this controller has no contact with the cluster')
+      this.#isFailing = true
+    }
+  }
+}

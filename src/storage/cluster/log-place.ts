@@ -1,0 +1,52 @@
+// The place of the log that controllers share, and the key and the name to use it: from settings and files.
+import { readFileSync } from 'node:fs'
+import { loadKey } from '../../pki/files.ts'
+import { type Config, ConfigError, getAdvertisedAddress, invalidSettingError } from '../../settings/config.ts'
+import { getDataPaths } from '../../settings/data-directory.ts'
+import { CLUSTER_KEY_BYTES } from '../postgres/log-cipher.ts'
+import type { LogDatabase } from '../postgres/log-connection.ts'
+
+/** The place of the log, and this controller among those that use it. */
+export interface LogPlace {
+  readonly database: LogDatabase
+  /** The key under which controllers encrypt what they share. */
+  readonly clusterKey: Buffer
+  /** The name of this controller among those that use it. */
+  readonly name: string
+  /** The address of its APIs. */
+  readonly address: string
+  /** How long after its last contact it grants rights. */
+  readonly leaseMs: number
+}
+
+/**
+ * Returns the place that the settings name; undefined if this controller is alone.
+ * @throws ConfigError if they are incomplete, or name a file that cannot be read; KeyFileError
+ */
+export function findLogPlace(directory: string, config: Config): LogPlace | undefined {
+  const url = config['cluster.database']
+  if (url === undefined) return undefined
+  const name = config['cluster.name']
+  if (name === undefined) throw new ConfigError('cluster.name', 'must be set, because cluster.database is')
+  return {
+    name,
+    address: getAdvertisedAddress(config),
+    leaseMs: config['cluster.lease'],
+    clusterKey: loadKey(config['cluster.keyFile'] ?? getDataPaths(directory).clusterKey, CLUSTER_KEY_BYTES),
+    database: {
+      url,
+      password: readFileOf(config, 'cluster.passwordFile')?.trimEnd(),
+      ca: readFileOf(config, 'cluster.caFile'),
+      isPlain: !config['cluster.tls'],
+    },
+  }
+}
+
+function readFileOf(config: Config, key: 'cluster.passwordFile' | 'cluster.caFile'): string | undefined {
+  const path = config[key]
+  try {
+    return path === undefined ? undefined : readFileSync(path, 'utf8')
+  } catch (error) {
+    throw invalidSettingError(config, key, `cannot be read: ${(error as Error).message}`)
+  }
+}

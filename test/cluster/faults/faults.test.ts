@@ -1,0 +1,109 @@
+// Nodes of a network that are killed, stopped and cut off at random, while callers go on: nothing that was acknowledged is lost, and no
+// right outlives its end by more than the lease. CLUSTER_SECONDS says how long, and CLUSTER_SEED repeats a choice of faults.
+import { rmSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { listDifferentTables } from '../../../src/storage/sqlite/row-digest.ts'
+import { copyOfTemplate, MANAGEMENT, testController } from '../../world/controller.ts'
+import { TestPostgres } from '../../world/postgres.ts'
+import { random } from '../../world/random.ts'
+import { Callers, type Prepared } from './callers.ts'
+import { findAgeOfEnd, findViolations } from './checker.ts'
+import { History, type Write } from './history.ts'
+import { NodeProcesses } from './node-processes.ts'
+import { makeTrouble } from './trouble.ts'
+
+const SECONDS = Number(process.env.CLUSTER_SECONDS ?? 60)
+const SEED = Number(process.env.CLUSTER_SEED ?? Date.now() % 1_000_000)
+const LEASE_MS = 3_000
+const COUNTED = 2
+const POLICIES = 3
+
+let server: TestPostgres
+beforeAll(async () => {
+  server = await TestPostgres.start()
+})
+afterAll(() => server?.stop())
+
+/** A directory whose network has an administrator's session, and what callers change. */
+async function prepare(): Promise<{ directory: string; prepared: Prepared }> {
+  const directory = copyOfTemplate()
+  const node = await testController({ directory, isFollowed: false })
+  const { token: adminToken } = await node.signIn({ isAdmin: true })
+  const create = async (path: string, body: unknown) => {
+    const { body: response } = await node.send({ method: 'POST', path: MANAGEMENT + path, body, token: adminToken })
+    return response.data.id as string
+  }
+  const counted = await times(COUNTED, async () => (await node.signIn()).id)
+  const { id: leaver } = await node.signIn({ name: 'leaver' })
+  const sessions = await times(2 * SECONDS, async () => {
+    const { apiSessionId: id, token } = await node.signInAgain(leaver)
+    return { id, token }
+  })
+  const policies = await times(POLICIES, async (at) => {
+    const role = `#role-${at}`
+    const { token } = await node.signIn({ roleAttributes: [role.slice(1)] })
+    const service = await create('/services', { name: `service ${at}`, encryptionRequired: true })
+    const id = await create('/service-policies', {
+      ...{ name: `policy ${at}`, type: 'Dial', semantic: 'AnyOf' },
+      ...{ identityRoles: [role], serviceRoles: [`@${service}`] },
+    })
+    return { id, role, token }
+  })
+  await node.stop()
+  return { directory, prepared: { adminToken, sessions, counted, policies } }
+}
+
+async function times<T>(count: number, make: (at: number) => Promise<T>): Promise<T[]> {
+  const values: T[] = []
+  for (let at = 0; at < count; at++) values.push(await make(at))
+  return values
+}
+
+const count = (writes: readonly Write[], result: Write['result']) =>
+  writes.filter((write) => write.result === result).length
+
+/** Says what the run was like: a run that met nothing proves nothing. */
+function report({ writes, reads, grants }: History, met: ReadonlyMap<string, number>): void {
+  const faults = [...met].map(([name, number]) => `${number} ${name}`).join(', ')
+  const ages = grants
+    .filter(({ isGranted }) => isGranted)
+    .map(
+      (grant) =>
+        findAgeOfEnd(
+          grant,
+          writes.filter(({ subject }) => subject === grant.subject),
+        ) ?? 0,
+    )
+  process.stdout.write(
+    `seed ${SEED}: ${faults}; ${count(writes, 'acknowledged')} writes acknowledged, ${count(writes, 'unknown')} unknown, ` +
+      `${reads.length} reads, ${grants.length} grants or refusals, the latest ${Math.round(Math.max(0, ...ages))} ms after the end of its right\n`,
+  )
+}
+
+describe('nodes that are killed, stopped and cut off', () => {
+  it(
+    'lose nothing that was acknowledged, and grant no right for longer than the lease after its end',
+    async () => {
+      const { directory, prepared } = await prepare()
+      const nodes = await NodeProcesses.start(server, directory, ['first', 'second', 'third'])
+      try {
+        const history = new History()
+        const until = performance.now() + SECONDS * 1_000
+        const callers = new Callers(nodes.all, prepared, history, random(SEED), until)
+        const [met] = await Promise.all([makeTrouble(nodes.all, server, random(SEED + 1), until), callers.run()])
+        for (const node of nodes.all) await node.kill()
+        const log = await nodes.readLog()
+        report(history, met)
+
+        expect(findViolations(log, history, LEASE_MS), `CLUSTER_SEED=${SEED}`).toEqual([])
+        const [first, ...others] = await times(nodes.all.length, (at) => nodes.digestAtEnd(nodes.all[at]!))
+        for (const other of others) expect(listDifferentTables(first!, other)).toEqual([])
+        expect(count(history.writes, 'acknowledged')).toBeGreaterThan(SECONDS)
+      } finally {
+        await nodes.close()
+        rmSync(directory, { recursive: true, force: true })
+      }
+    },
+    SECONDS * 1_000 + 180_000,
+  )
+})

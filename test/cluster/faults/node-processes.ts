@@ -1,0 +1,219 @@
+// Controllers of one network as processes of their own, each behind a proxy to the database, which a test stops, kills and cuts off.
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '../../../src/foundation/clock.ts'
+import { loadKey } from '../../../src/pki/files.ts'
+import { getDataPaths } from '../../../src/settings/data-directory.ts'
+import { AUDIT_KEY_BYTES, AuditSealer } from '../../../src/storage/audit/audit-seal.ts'
+import type { LogPosition } from '../../../src/storage/commit-log.ts'
+import { LogConnection } from '../../../src/storage/postgres/log-connection.ts'
+import { createLog } from '../../../src/storage/postgres/log-tables.ts'
+import { PostgresLog } from '../../../src/storage/postgres/postgres-log.ts'
+import { openForReading } from '../../../src/storage/sqlite/connection.ts'
+import { readLogStart, setNetwork } from '../../../src/storage/sqlite/log-start.ts'
+import { digestRows, type RowDigests } from '../../../src/storage/sqlite/row-digest.ts'
+import { openSqliteStore } from '../../../src/storage/sqlite/sqlite-store.ts'
+import { cleanEnvironment, freePort, type Served, serve } from '../../world/binary.ts'
+import { allowFaults } from '../../world/faults.ts'
+import { CLUSTER_KEY, logCipher } from '../../world/log-start.ts'
+import type { TestPostgres } from '../../world/postgres.ts'
+import { TcpProxy } from '../../world/tcp-proxy.ts'
+
+const REQUEST_TIMEOUT_MS = 12_000
+
+/** A response; undefined if none came, so that nothing tells whether the request had an effect. */
+export type Outcome = { readonly status: number; readonly data: Readonly<Record<string, unknown>> } | undefined
+
+export interface ClusterRequest {
+  readonly method: string
+  readonly path: string
+  readonly token?: string
+  readonly body?: unknown
+}
+
+export class NodeProcess {
+  readonly name: string
+  readonly directory: string
+  readonly proxy: TcpProxy
+  isStopped = false
+  readonly #databaseUrl: string
+  readonly #rootPem: string
+  readonly #port: number
+  #agent: Agent
+  #served: Served | undefined
+
+  constructor(name: string, directory: string, { proxy, url }: { proxy: TcpProxy; url: string }, port: number) {
+    this.name = name
+    this.directory = directory
+    this.proxy = proxy
+    this.#databaseUrl = url
+    this.#port = port
+    this.#rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
+    this.#agent = this.#newAgent()
+  }
+
+  get isRunning(): boolean {
+    return this.#served !== undefined && this.#served.child.exitCode === null && this.#served.child.signalCode === null
+  }
+
+  async start(): Promise<void> {
+    const environment = {
+      ...cleanEnvironment(),
+      CONTROLLER_CLUSTER_DATABASE: this.#databaseUrl,
+      CONTROLLER_CLUSTER_NAME: this.name,
+      CONTROLLER_CLUSTER_TLS: 'false',
+      CONTROLLER_LISTENERS: JSON.stringify([{ address: `127.0.0.1:${this.#port}` }]),
+    }
+    this.#agent.destroy()
+    this.#agent = this.#newAgent()
+    this.#served = await serve(['--data-dir', this.directory], environment)
+  }
+
+  /** Starts it again and again until it runs: meanwhile the database may be away. */
+  async restart(until = performance.now() + 60_000): Promise<void> {
+    for (;;) {
+      try {
+        return await this.start()
+      } catch (error) {
+        if (performance.now() > until) throw error
+      }
+    }
+  }
+
+  async kill(): Promise<void> {
+    this.isStopped = false
+    await this.#served?.stop('SIGKILL')
+  }
+
+  pause(): void {
+    this.isStopped = true
+    this.#served?.child.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.isStopped = false
+    this.#served?.child.kill('SIGCONT')
+  }
+
+  async stop(): Promise<void> {
+    if (this.isRunning) await this.#served?.stop()
+  }
+
+  send({ method, path, token, body }: ClusterRequest): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const text = body === undefined ? undefined : JSON.stringify(body)
+      const outgoing = request(
+        {
+          ...{ method, path, agent: this.#agent, host: '127.0.0.1', port: this.#port, timeout: REQUEST_TIMEOUT_MS },
+          headers: {
+            ...(token ? { 'zt-session': token } : {}),
+            ...(text ? { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) } : {}),
+          },
+        },
+        (response) => {
+          const parts: Buffer[] = []
+          response.on('data', (part: Buffer) => parts.push(part))
+          response.on('error', () => resolve(undefined))
+          response.on('end', () => {
+            const { data = {} } = parseBody(Buffer.concat(parts).toString())
+            resolve({ status: response.statusCode ?? 0, data })
+          })
+        },
+      )
+      outgoing.on('timeout', () => outgoing.destroy(new Error('no response')))
+      outgoing.on('error', () => resolve(undefined))
+      outgoing.end(text)
+    })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+    this.proxy.close()
+  }
+
+  #newAgent(): Agent {
+    return new Agent({ keepAlive: true, maxSockets: 8, ca: this.#rootPem, servername: 'localhost' })
+  }
+}
+
+function parseBody(text: string): { data?: Readonly<Record<string, unknown>> } {
+  return text.startsWith('{') ? JSON.parse(text) : {}
+}
+
+export class NodeProcesses {
+  readonly all: readonly NodeProcess[]
+  readonly #log: PostgresLog
+  readonly #start: LogPosition
+  readonly #folder: string
+
+  private constructor(all: readonly NodeProcess[], log: PostgresLog, start: LogPosition, folder: string) {
+    this.all = all
+    this.#log = log
+    this.#start = start
+    this.#folder = folder
+  }
+
+  /** Starts nodes that begin with the content of a directory. */
+  static async start(server: TestPostgres, directory: string, names: readonly string[]): Promise<NodeProcesses> {
+    // Nodes log errors while the database is away, or while others hold the log.
+    allowFaults(/./)
+    const url = await server.createDatabase()
+    const folder = mkdtempSync(join(tmpdir(), 'nodes-'))
+    const { clusterKey, database } = getDataPaths(directory)
+    writeFileSync(clusterKey, CLUSTER_KEY, { mode: 0o600 })
+    setNetwork(database, 'test network')
+    const start = readLogStart(database)
+    const connection = new LogConnection({ url, isPlain: true })
+    await connection.run((client) => createLog(client, start, logCipher))
+    connection.end()
+    const nodes: NodeProcess[] = []
+    for (const name of names) {
+      const own = join(folder, name)
+      cpSync(directory, own, { recursive: true })
+      nodes.push(new NodeProcess(name, own, await TcpProxy.before(url), await freePort()))
+    }
+    for (const node of nodes) await node.start()
+    const log = new PostgresLog({
+      database: { url, isPlain: true },
+      cipher: logCipher,
+      node: 'checker',
+    })
+    return new NodeProcesses(nodes, log, start, folder)
+  }
+
+  /** All commits, from the first one. @throws if their chain is broken */
+  readLog() {
+    return this.#log.readAfter(this.#start, Number.MAX_SAFE_INTEGER)
+  }
+
+  /** The digests of the rows of a node that does not run, once its rows have followed the log to its end. */
+  async digestAtEnd({ directory }: NodeProcess): Promise<RowDigests> {
+    const { database, auditKey } = getDataPaths(directory)
+    const fail = (error: unknown) => {
+      throw error
+    }
+    const store = await openSqliteStore(database, systemClock, {
+      ...{ log: this.#log, fail, reportError: fail },
+      auditSealer: new AuditSealer(loadKey(auditKey, AUDIT_KEY_BYTES)),
+    })
+    await store.catchUp()
+    await store.close()
+    const connection = openForReading(database)
+    try {
+      return digestRows(connection)
+    } finally {
+      connection.close()
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const node of this.all) {
+      await node.kill()
+      node.close()
+    }
+    await this.#log.close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,88 @@
+// The faults that nodes meet: each begins, lasts for some time, and is over when its promise settles.
+import { setTimeout as wait } from 'node:timers/promises'
+import type { TestPostgres } from '../../world/postgres.ts'
+import type { Random } from '../../world/random.ts'
+import type { NodeProcess } from './node-processes.ts'
+
+export interface Fault {
+  readonly name: string
+  /** How often it is chosen, among the others. */
+  readonly weight: number
+  run(): Promise<void>
+}
+
+/** Longer than a lease, or shorter. */
+const duration = (random: Random) => 300 + random.below(7_000)
+
+/** The faults of one node, and that of the database. */
+export function listFaults(node: NodeProcess, server: TestPostgres, random: Random): Fault[] {
+  const { proxy } = node
+  return [
+    {
+      name: 'killed',
+      weight: 3,
+      run: async () => {
+        await node.kill()
+        await node.restart()
+      },
+    },
+    {
+      name: 'stopped as by SIGSTOP',
+      weight: 3,
+      run: async () => {
+        node.pause()
+        await wait(duration(random))
+        node.resume()
+      },
+    },
+    {
+      name: 'cut off from the database',
+      weight: 3,
+      run: async () => {
+        proxy.isHolding = true
+        await wait(duration(random))
+        proxy.isHolding = false
+        // Their bytes of that time are lost, so the connections are of no use.
+        proxy.breakConnections()
+      },
+    },
+    {
+      name: 'cut off in one direction',
+      weight: 2,
+      run: async () => {
+        const direction = random.pick(['isHoldingRequests', 'isHoldingResponses'] as const)
+        proxy[direction] = true
+        await wait(duration(random))
+        proxy[direction] = false
+        proxy.breakConnections()
+      },
+    },
+    {
+      name: 'without connections for a moment',
+      weight: 2,
+      run: async () => proxy.breakConnections(),
+    },
+    { name: 'without a database, which crashed', weight: 1, run: () => server.restart() },
+  ]
+}
+
+/** Lets one fault follow the other until the time is over. Returns how often each was met. */
+export async function makeTrouble(
+  nodes: readonly NodeProcess[],
+  server: TestPostgres,
+  random: Random,
+  until: number,
+): Promise<Map<string, number>> {
+  const met = new Map<string, number>()
+  while (performance.now() < until) {
+    const fault = choose(listFaults(random.pick(nodes), server, random), random)
+    met.set(fault.name, (met.get(fault.name) ?? 0) + 1)
+    await fault.run()
+    await wait(random.below(2_000))
+  }
+  return met
+}
+
+function choose(faults: readonly Fault[], random: Random): Fault {
+  return random.pick(faults.flatMap((fault) => Array.from({ length: fault.weight }, () => fault)))
+}

@@ -1,0 +1,99 @@
+// The audit of controllers that share a log: one chain, in which each record names the controller that wrote it.
+import Sqlite from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { testController } from '../world/controller.ts'
+import { allowFaults } from '../world/faults.ts'
+import { managementOf } from '../world/management.ts'
+import { useNetworkPerTest } from '../world/network-of-controllers.ts'
+
+interface AuditRecord {
+  readonly id: number
+  readonly entityName: string | null
+  readonly node: string | null
+}
+
+const world = useNetworkPerTest()
+
+/** Makes a service on each node in turn. */
+async function makeServices() {
+  const managements = []
+  for (const node of world.nodes) {
+    const management = await managementOf(node)
+    await management.make('services', { name: `of ${node.name}`, encryptionRequired: true })
+    managements.push(management)
+  }
+  await world.network.catchUp()
+  return managements
+}
+
+describe('the audit of two controllers', () => {
+  it('is the same chain on both, and each record names the controller that wrote it', async () => {
+    const managements = await makeServices()
+    const lists: AuditRecord[][] = []
+    for (const management of managements) {
+      expect((await management.get('/controller/audit/verify')).findings).toEqual([])
+      lists.push(await management.get('/controller/audit?limit=500'))
+    }
+    const nodesByService = lists[0]
+      ?.filter(({ entityName }) => entityName?.startsWith('of '))
+      .map(({ entityName, node }) => [entityName, node])
+
+    expect(lists[1]).toEqual(lists[0])
+    expect(nodesByService).toEqual([
+      ['of node 2', 'node 2'],
+      ['of node 1', 'node 1'],
+    ])
+  })
+
+  it('is filtered by the controller', async () => {
+    const [management] = await makeServices()
+    const records: AuditRecord[] = await management!.get(
+      `/controller/audit?filter=${encodeURIComponent('node = "node 2" and resource = "services"')}`,
+    )
+
+    expect(records.map(({ entityName }) => entityName)).toEqual(['of node 2'])
+  })
+
+  it('tells that another controller was put in the place of the one that wrote a record', async () => {
+    const [, second] = await makeServices()
+    allowFaults(/another process wrote to the database/)
+    const file = new Sqlite(getDataPaths(world.nodes[1]!.directory).database)
+    file.prepare("update audit_records set node = 'node 1' where entityName = 'of node 2'").run()
+    file.close()
+
+    expect((await second!.get('/controller/audit/verify')).findings).toContainEqual(
+      expect.stringMatching(/was changed after it was written/),
+    )
+  })
+
+  it('becomes older at each record, whatever the clocks of the controllers show', async () => {
+    const [first, second] = world.nodes
+    first!.clock.set(-3_600_000)
+    second!.clock.set(3_600_000)
+    for (const node of [first!, second!, first!, second!]) {
+      const management = await managementOf(node)
+      await management.make('services', { name: `${node.name} ${node.clock.now()}`, encryptionRequired: true })
+      world.network.advance(1_000)
+    }
+    await world.network.catchUp()
+    const rows = await first!.controller.store.db.selectFrom('audit_records').select('elapsed').orderBy('n').execute()
+    const ages = rows.map(({ elapsed }) => elapsed)
+
+    expect(ages).toEqual(ages.toSorted((a, b) => a - b))
+    expect(ages.at(-1)! - ages[0]!, 'only the time that passed counts').toBeLessThan(600_000)
+  })
+})
+
+describe('the audit of a single controller', () => {
+  it('names no controller', async () => {
+    const alone = await testController()
+    try {
+      const management = await managementOf(alone)
+      const [newest] = await management.get('/controller/audit?limit=1')
+      expect(newest.node).toBeNull()
+    } finally {
+      await alone.close()
+    }
+  })
+})
