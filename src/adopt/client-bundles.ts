@@ -40,7 +40,7 @@ export function readClientBundle(path: string): ClientBundle {
     throw new SourceError('BUNDLE_UNUSABLE', `${path} has no certificates of authorities`, remedy)
   }
   const { ztAPI } = identity ?? {}
-  const address = typeof ztAPI === 'string' ? ztAPI.replace(/^https:\/\//, '').replace(/\/.*$/, '') : undefined
+  const address = typeof ztAPI === 'string' ? ztAPI.replace(/^https:\/\//, '').split('/')[0] : undefined
   return { path, certificates, address }
 }
 

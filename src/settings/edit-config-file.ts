@@ -41,7 +41,7 @@ function render(name: string, value: unknown): string {
 
 /** The index of the line of a setting; if it has none, of the comment in its place; −1 without either. */
 function findSetting(block: readonly string[], name: string): number {
-  const find = (mark: string) => block.findIndex((line) => new RegExp(`^\\s+${mark}${name}:`).test(line))
-  const written = find('')
-  return written === -1 ? find('#\\s*') : written
+  const settings = block.map((line) => /^\s+(#\s*)?([\w-]+):/.exec(line) ?? [])
+  const written = settings.findIndex(([, mark, key]) => key === name && mark === undefined)
+  return written === -1 ? settings.findIndex(([, , key]) => key === name) : written
 }
