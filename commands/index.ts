@@ -16,6 +16,7 @@ import { doctor } from './administration/doctor.ts'
 import { eventsWatch } from './administration/events-watch.ts'
 import { externalJwtSignerTest } from './administration/external-jwt-signer-test.ts'
 import { logLevel } from './administration/log-level.ts'
+import { nodeDrain } from './administration/node-drain.ts'
 import { pkiRotate } from './administration/pki-rotate.ts'
 import { policyAdvise } from './administration/policy-advise.ts'
 import { policyGraph } from './administration/policy-graph.ts'
@@ -65,6 +66,7 @@ const HAND_WRITTEN = {
   'profile:use': ProfileUse,
   'profile:delete': ProfileDelete,
   'log:level': logLevel,
+  'node:drain': nodeDrain,
   'pki:rotate': pkiRotate,
   'ca:verify': caVerify,
   'events:watch': eventsWatch,

@@ -40,6 +40,7 @@ import { awaitCluster } from './requests/hooks/await-cluster.ts'
 import { type Check, findRefusal } from './requests/hooks/check.ts'
 import { checkContentType } from './requests/hooks/check-content-type.ts'
 import { checkHead } from './requests/hooks/check-head.ts'
+import { closeWhileDraining } from './requests/hooks/close-while-draining.ts'
 import { countResponse } from './requests/hooks/count-response.ts'
 import { identify } from './requests/hooks/identify.ts'
 import { ignoreUnreadBody } from './requests/hooks/ignore-unread-body.ts'
@@ -128,6 +129,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     ...(cors ? [cors.check] : []),
     ...(options.load ? [shedLoad(options.load, config['limits.delay'], controller.clock)] : []),
     setResponseHeaders(instanceId),
+    ...(controller.cluster ? [closeWhileDraining(controller.cluster)] : []),
     checkHead(config),
     requireRoute(paths),
     authorize,

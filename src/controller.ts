@@ -70,12 +70,12 @@ import { AUDIT_KEY_BYTES, AuditSealer } from './storage/audit/audit-seal.ts'
 import { Behaviors } from './storage/behavior.ts'
 import { reportStartInPast } from './storage/clock-jumps.ts'
 import { Cluster } from './storage/cluster/cluster.ts'
-import { requireEqualSettings } from './storage/cluster/equal-settings.ts'
+import { digestEqualSettings, requireEqualSettings } from './storage/cluster/equal-settings.ts'
 import { findLogPlace } from './storage/cluster/log-place.ts'
 import { ROTATION_END } from './storage/cluster/shared-files.ts'
 import type { CommitLog } from './storage/commit-log.ts'
 import { EntityStore } from './storage/entities/entities.ts'
-import type { Migration } from './storage/migrate.ts'
+import { MIGRATIONS, type Migration } from './storage/migrate.ts'
 import { RecordCache } from './storage/records/record-cache.ts'
 import { finishRotation, isRotationUnfinished, loadSecretCipher } from './storage/secrets/key-files.ts'
 import type { SecretCipher } from './storage/secrets/secret-cipher.ts'
@@ -258,7 +258,7 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { directory, config, clock: systemClock, log, live: givenLive, passwordCost }: OpenOptions,
+  { directory, config, clock: systemClock, log, live: givenLive, passwordCost, migrations = MIGRATIONS }: OpenOptions,
   { startedAt, authority, tokens, store, cluster, secretCipher, backups }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
@@ -358,6 +358,8 @@ async function assemble(
     node: cluster?.name,
     isLive: (node) => cluster?.nodes.list().some(({ name, isLive }) => name === node && isLive) ?? false,
   })
+  const settings = digestEqualSettings(config)
+  cluster?.nodes.describeBy(() => ({ migration: migrations.at(-1)?.name ?? '', settings, routers: connected.size }))
   const receipts = new RootReceipts(authority, log)
   const own = new OwnCertificates({
     ...{ authority, config, entities, membership, receipts, log },
@@ -434,7 +436,7 @@ async function assemble(
     routers,
     fabric,
     membership,
-    health: new Health({ store, authority, clock, log, directory, minFreeBytes }),
+    health: new Health({ store, cluster, authority, clock, log, directory, minFreeBytes }),
     backups,
     integrity,
     applies: new RunningApplies(),
@@ -442,6 +444,7 @@ async function assemble(
       directory,
       config,
       store,
+      cluster,
       authority,
       access,
       signers,

@@ -27,6 +27,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   planNetwork: 'plan',
   applyNetwork: 'apply',
   stopApplyNetwork: 'apply',
+  drainNode: 'node:drain',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',

@@ -26,6 +26,7 @@ const SUMMARIES: Readonly<Record<string, string>> = {
   log: 'The log of a running controller.',
   mfa: 'Your own second factor.',
   'network-jwt': 'Tokens with which clients find and trust the network.',
+  node: 'The controllers of a network: which run, and their draining before a stop.',
   permission: 'What a permission lets its holder do.',
   pki: "The controller's own certificates: renewal and rotation.",
   policy: 'Who can reach what, and why.',

@@ -79,6 +79,7 @@ async function takeLeave({ directory, env, clock, osUser, isLast }: LeaveOptions
       )
     const context = contexts.create({ kind: 'local-operator', osUser })
     await contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation: 'delete', id: name })
+    controller.cluster?.nodes.leave()
     if (others.length === 0) return
     const ownIds = nodes.flatMap(({ id, node }) => (node === name ? [id] : []))
     await context.write(async (tx) => {

@@ -16,6 +16,11 @@ export class Connections {
     this.#limits = limits
   }
 
+  /** How many are open. */
+  get size(): number {
+    return this.#open.size
+  }
+
   /** Counts a connection until it closes. Beyond the limit it is cut before the handshake, which is the costly part. */
   admit(socket: Socket): void {
     const source = sourceFromAddress(socket.remoteAddress ?? '')

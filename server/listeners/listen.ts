@@ -65,6 +65,7 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     inAll: config['limits.connections'],
     ofOneAddress: config['limits.connectionsPerAddress'],
   })
+  cluster?.nodes.describeBy(() => ({ connections: connections.size }))
   const clients: Clients = {
     slowReaders: new SlowReaders(
       {

@@ -47,6 +47,7 @@ import { linkOperations } from './management-api/links.ts'
 import { logLevelOperations } from './management-api/log-level.ts'
 import { metricsOperations } from './management-api/metrics.ts'
 import { networkFileOperations } from './management-api/network-file.ts'
+import { nodeOperations } from './management-api/nodes.ts'
 import { makePermissionQuestions } from './management-api/permission-questions.ts'
 import { policyAdviceOperations } from './management-api/policy-advice.ts'
 import { policyQuestionOperations } from './management-api/policy-questions.ts'
@@ -115,6 +116,7 @@ export const operations: readonly AnyOperation[] = [
   ...logLevelOperations,
   ...metricsOperations,
   ...networkFileOperations,
+  ...nodeOperations,
   ...makePermissionQuestions(() => operations),
   ...policyAdviceOperations,
   ...policyQuestionOperations,

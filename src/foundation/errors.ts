@@ -69,6 +69,8 @@ const CATALOGUE = {
   LAST_ADMINISTRATOR: [409, 'After that no administrator could sign in.'],
   CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
   NETWORK_CHANGED: [409, 'The network is not as it was when the plan was made; plan again.'],
+  CONTROLLER_ALONE: [409, 'This controller is alone: it is none of several.'],
+  CONTROLLER_RUNS: [409, 'This controller runs; stop it first.'],
   // ---- reaching services ----
   INVALID_POSTURE: [
     409,

@@ -4,6 +4,7 @@ import type { Clock, Instant } from '../foundation/clock.ts'
 import type { Log } from '../foundation/log.ts'
 import type { Authority } from '../pki/authority.ts'
 import { isWithinDates } from '../pki/certificates.ts'
+import type { Cluster } from '../storage/cluster/cluster.ts'
 import type { Store } from '../storage/store.ts'
 
 // Anyone may ask, so more questions must not cost more checks.
@@ -34,6 +35,8 @@ interface HealthCheck {
 
 interface HealthParts {
   readonly store: Store
+  /** The controllers among which this one is; undefined if it is alone. */
+  readonly cluster: Cluster | undefined
   readonly authority: Authority
   readonly clock: Clock
   readonly log: Log
@@ -92,7 +95,31 @@ export class Health {
   }
 }
 
-function listHealthChecks({ store, authority, clock, directory, minFreeBytes }: HealthParts): readonly HealthCheck[] {
+function listHealthChecks(parts: HealthParts): readonly HealthCheck[] {
+  return [...listOwnChecks(parts), ...(parts.cluster ? listClusterChecks(parts.cluster) : [])]
+}
+
+/** A load balancer should send to another controller what this one refuses, or will soon. */
+function listClusterChecks({ lease, nodes }: Cluster): readonly HealthCheck[] {
+  return [
+    {
+      id: 'log',
+      reason: 'this controller is not in contact with the log of the cluster, and grants nothing',
+      run() {
+        if (!lease.isHeld) throw new Error(`the last contact was ${Math.round(lease.silentMs)} ms ago`)
+      },
+    },
+    {
+      id: 'nodes',
+      reason: 'draining: this controller takes no new work, because it is about to stop',
+      run() {
+        if (nodes.isDraining) throw new Error('it drains')
+      },
+    },
+  ]
+}
+
+function listOwnChecks({ store, authority, clock, directory, minFreeBytes }: HealthParts): readonly HealthCheck[] {
   return [
     { id: 'database', reason: 'the database cannot be used', run: () => store.requireUsable() },
     {

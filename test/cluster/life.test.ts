@@ -284,6 +284,8 @@ describe('a directory that leaves its cluster', () => {
     const { id, token } = await one.signIn({ name: 'made at one', isAdmin: true })
     await leaveCluster({ ...common, directory: second, isLast: false, isDatabaseLost: false })
     expect(existsSync(getDataPaths(second).clusterKey)).toBe(false)
+    await one.controller.cluster?.nodes.refresh()
+    expect(one.controller.cluster?.nodes.list().map(({ name }) => name)).toEqual(['one'])
     const alone = await open(second)
     expect(alone.controller.cluster).toBeUndefined()
     expect(await readName(alone, id, token)).toBe('made at one')

@@ -74,6 +74,11 @@ export class TestPostgres {
     }
   }
 
+  /** Ends the server as a power cut would, until it is restarted. */
+  stopServing(): Promise<void> {
+    return this.#kill()
+  }
+
   async stop(): Promise<void> {
     await this.#kill()
     rmSync(this.#folder, { recursive: true, force: true })

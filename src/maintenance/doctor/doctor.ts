@@ -5,10 +5,12 @@ import { toIsoTime } from '../../foundation/clock.ts'
 import type { OidcAnnouncement } from '../../network/routers/oidc-announcement.ts'
 import type { Authority } from '../../pki/authority.ts'
 import type { Config } from '../../settings/config.ts'
+import type { Cluster } from '../../storage/cluster/cluster.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { Backups } from '../backup/backups.ts'
 import type { WebhookDeliveries } from '../webhooks/webhook-deliveries.ts'
+import { listClusterChecks } from './check-cluster.ts'
 import {
   checkBackups,
   checkClock,
@@ -43,6 +45,8 @@ export interface DoctorOptions {
   readonly directory: string
   readonly config: Config
   readonly store: Store
+  /** The controllers among which this one is; undefined if it is alone. */
+  readonly cluster: Cluster | undefined
   readonly authority: Authority
   readonly access: Access
   readonly signers: ExternalSigners
@@ -88,7 +92,7 @@ export class Doctor {
   }
 
   async #listChecks(context: Context): Promise<readonly DoctorCheck[]> {
-    const { config, store, access } = this.#options
+    const { config, store, access, cluster } = this.#options
     const machine = await this.#describeMachine(context)
     const network: Network = {
       store,
@@ -106,6 +110,7 @@ export class Doctor {
       check('settings', 'every setting has an effect', () => checkSettings(machine, signers.length)),
       check('certificates', 'no certificate ends soon', () => checkCertificates(network)),
       check('signers', 'every external JWT signer has keys', () => this.#checkSigners()),
+      ...(await listClusterChecks(cluster, config, context)),
       check('roles', 'every role of a policy matches a record', () => checkRoles(network)),
       check('policies', 'every policy grants something', () => checkPolicies(network)),
       check('services', 'every service is hosted, and routers may carry it', () => checkServices(network)),

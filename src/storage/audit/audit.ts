@@ -126,7 +126,7 @@ function toSealedRecord(
 
 /** The subjects whose values are not those of a resource. */
 const hasNoSecrets: ReadonlySet<string> = new Set(
-  [PRUNE, CLOCK_JUMP, LOG_LEVEL, ADOPTION].map(({ resource }) => resource),
+  [PRUNE, CLOCK_JUMP, LOG_LEVEL, ADOPTION, CLUSTER_CHANGE].map(({ resource }) => resource),
 )
 
 /** Returns the function that masks the secrets of a change. */

@@ -1,4 +1,5 @@
 // This controller as one of several, which share a log in PostgreSQL.
+import type { Client } from 'pg'
 import { type Clock, systemClock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
@@ -86,7 +87,7 @@ export class Cluster {
   /** Claims the name of this controller, and applies what others have committed. @throws NodeNameTakenError */
   async join(store: Store): Promise<void> {
     this.#store = store
-    await this.nodes.claim(store.position)
+    await this.nodes.claim(store.position, () => this.lease.now().wall)
     await store.catchUp()
   }
 
@@ -154,6 +155,16 @@ export class Cluster {
   /** The name of the controller that has the routers; undefined if none has, or this one does not seek them. */
   get nodeOfRouters(): string | undefined {
     return this.#routers?.holder
+  }
+
+  /** Runs queries that change nothing, by a connection of their own. @throws LogConnectionError */
+  readonly inspect = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
+    const connection = new LogConnection({ ...this.#place.database, responseTimeoutMs: CATCH_UP_TIMEOUT_MS })
+    try {
+      return await connection.run(work)
+    } finally {
+      connection.end()
+    }
   }
 
   async stopFollowing(): Promise<void> {

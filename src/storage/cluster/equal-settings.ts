@@ -1,6 +1,7 @@
 // Settings that decide rights or expiry: the controllers of a network must agree on them, or it depends on the controller what is allowed.
 //
 // They are rows, stored when the network gets its second controller. A controller whose own differ does not start.
+import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
 import { type Config, getWritten, isSameSetting, type SettingKey } from '../../settings/config.ts'
 import { ConfigError } from '../../settings/setting-types.ts'
@@ -36,6 +37,12 @@ export interface SettingDifference {
   readonly key: EqualSetting
   readonly own: unknown
   readonly shared: unknown
+}
+
+/** A digest of those of this controller, by which controllers find out that they differ. */
+export function digestEqualSettings(config: Config): string {
+  const values = EQUAL_SETTINGS.map((key) => [key, config[key]])
+  return createHash('sha256').update(JSON.stringify(values)).digest('hex')
 }
 
 /** Makes those of this controller the ones of the network. */

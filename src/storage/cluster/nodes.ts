@@ -1,8 +1,23 @@
 // The controllers of a cluster: each keeps a row in PostgreSQL, which says that it runs, how far it has followed the log, and what it does.
-import { errors } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import { version } from '../../foundation/version.ts'
 import type { LogConnection } from '../postgres/log-connection.ts'
+
+/** The facts that a controller tells the others at each contact. */
+export interface NodeDetails {
+  /** The newest migration that its program knows. */
+  readonly migration: string
+  /** The digest of the settings on which controllers agree. */
+  readonly settings: string
+  /** How far the clock of the database is ahead of its own, in milliseconds. */
+  readonly databaseOffsetMs: number
+  /** How many commits it lacked. */
+  readonly behind: number
+  /** The routers that are connected to it. */
+  readonly routers: number
+  /** The connections of clients. */
+  readonly connections: number
+}
 
 /** A controller, as its row was at the last contact. */
 export interface ClusterNode {
@@ -20,6 +35,10 @@ export interface ClusterNode {
   readonly duties: readonly string[]
   /** Whether a process has the name, and was in contact within the lease. */
   readonly isLive: boolean
+  /** Whether a process has the name, or has not said that it ended. */
+  readonly hasProcess: boolean
+  /** Absent of a release that does not say it. */
+  readonly details: Partial<NodeDetails>
 }
 
 export interface NodesParts {
@@ -41,11 +60,11 @@ export class NodeNameTakenError extends Error {
 // A name passes to another process once the one that had it has ended, or is silent for longer than the lease.
 const REPORT = `
   insert into controller.nodes as node
-    (name, instance, address, version, position, duties, started_at, seen_at)
-  values ($1, $2, $3, $4, $5, $6, clock_timestamp(), clock_timestamp())
+    (name, instance, address, version, position, duties, details, started_at, seen_at)
+  values ($1, $2, $3, $4, $5, $6, $8, clock_timestamp(), clock_timestamp())
   on conflict (name) do update set
     instance = excluded.instance, address = excluded.address, version = excluded.version, position = excluded.position,
-    duties = excluded.duties, seen_at = excluded.seen_at,
+    duties = excluded.duties, details = excluded.details, seen_at = excluded.seen_at,
     started_at = case when node.instance = excluded.instance then node.started_at else excluded.started_at end,
     is_draining = node.is_draining and node.instance = excluded.instance
   where node.instance in (excluded.instance, '')
@@ -56,7 +75,7 @@ const REPORT = `
 const READ_ALL = `
   select node.*, head.position as head, extract(epoch from clock_timestamp()) * 1000 as "databaseNow"
   from controller.head left join lateral (
-    select name, instance, address, version, position, duties, is_draining as "isDraining",
+    select name, instance, address, version, position, duties, details, is_draining as "isDraining",
       (extract(epoch from started_at) * 1000)::float8 as "startedAt",
       (extract(epoch from clock_timestamp() - seen_at) * 1000)::float8 as "silentMs"
     from controller.nodes
@@ -66,9 +85,14 @@ const RELEASE = `update controller.nodes set instance = '', duties = '{}' where 
 
 const DRAIN = 'update controller.nodes set is_draining = $2 where name = $1'
 
+// Only if no process has the name, or one that is silent for longer than the lease.
+const REMOVE = `
+  delete from controller.nodes
+  where name = $1 and (instance in ($2, '') or seen_at < clock_timestamp() - make_interval(secs => $3))`
+
 const CLAIM_PAUSE_MS = 100
 
-type Row = Omit<ClusterNode, 'isLive'> & {
+type Row = Omit<ClusterNode, 'isLive' | 'hasProcess'> & {
   readonly instance: string
   readonly head: number
   readonly databaseNow: string
@@ -79,8 +103,13 @@ export class ClusterNodes {
   /** Tells this process from any other, also one of the same name. */
   readonly #instance = newId()
   #rows: readonly ClusterNode[] = []
+  readonly #sources: (() => Partial<NodeDetails>)[] = []
+  #readAt = Number.NEGATIVE_INFINITY
+  #head = 0
+  #behind = 0
   #isDraining = false
-  #databaseOffsetMs = 0
+  #isLeaving = false
+  #databaseOffsetMs: number | undefined
   /** The work that this controller does for all, asked at each contact. */
   listDuties: () => readonly string[] = () => []
 
@@ -103,17 +132,42 @@ export class ClusterNodes {
     return this.#isDraining
   }
 
-  /** How far the clock of the database is ahead of that of this machine, at the last contact. */
-  get databaseOffsetMs(): number {
+  /** How far the clock of the database is ahead of that of this machine, at the last contact; undefined before. */
+  get databaseOffsetMs(): number | undefined {
     return this.#databaseOffsetMs
   }
 
+  /** How long a controller that is not in contact is taken to run. */
+  get leaseMs(): number {
+    return this.#parts.leaseMs
+  }
+
+  /** The position of the log at the last contact. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** How many commits this controller lacked at the last contact. */
+  get behind(): number {
+    return this.#behind
+  }
+
+  /** How long ago the rows were read. */
+  get ageMs(): number {
+    return performance.now() - this.#readAt
+  }
+
+  /** Has the source asked at each contact for what the others should know of this controller. */
+  describeBy(source: () => Partial<NodeDetails>): void {
+    this.#sources.push(source)
+  }
+
   /** Waits while the process that had the name may have it still. @throws NodeNameTakenError if that lives */
-  async claim(position: number): Promise<void> {
+  async claim(position: number, now: () => number): Promise<void> {
     let silentMs = 0
     for (;;) {
       try {
-        await this.report(position, () => 0)
+        await this.report(position, now)
         return
       } catch (error) {
         if (!(error instanceof NodeNameTakenError)) throw error
@@ -131,32 +185,67 @@ export class ClusterNodes {
    */
   async report(position: number, now: () => number): Promise<number> {
     const { connection, name, address, leaseMs } = this.#parts
-    const values = [name, this.#instance, address, version.version, position, this.listDuties(), leaseMs / 1_000]
+    const duties = this.listDuties()
+    const values = [name, this.#instance, address, version.version, position, duties, leaseMs / 1_000, this.#describe()]
     const sentAt = now()
     const [own, all] = await connection.run((client) =>
       // A query, and not a commit, would succeed on a former primary whose standby has taken over.
       Promise.all([client.query<{ isDraining: boolean }>(REPORT, values), client.query<Row>(READ_ALL)]),
     )
     this.#databaseOffsetMs = Number(all.rows[0]?.databaseNow) - (sentAt + now()) / 2
-    this.#rows = all.rows.map(({ instance, head, databaseNow, ...node }) => ({
-      ...node,
-      isLive: instance !== '' && node.silentMs < leaseMs,
-    }))
+    this.#take(all.rows)
     const [row] = own.rows
     if (!row) throw new NodeNameTakenError(name)
     this.#isDraining = row.isDraining
-    return all.rows[0]?.head ?? position
+    this.#behind = Math.max(0, this.#head - position)
+    return this.#head
+  }
+
+  /** Reads the rows of all now. @throws what the connection throws */
+  async refresh(): Promise<void> {
+    this.#take((await this.#parts.connection.run((client) => client.query<Row>(READ_ALL))).rows)
+  }
+
+  #take(rows: readonly Row[]): void {
+    const { leaseMs } = this.#parts
+    this.#readAt = performance.now()
+    this.#head = rows[0]?.head ?? 0
+    this.#rows = rows.flatMap(({ instance, head, databaseNow, ...node }) =>
+      // The head comes without a row of a controller if there is none.
+      node.name === null
+        ? []
+        : { ...node, hasProcess: instance !== '', isLive: instance !== '' && node.silentMs < leaseMs },
+    )
+  }
+
+  #describe(): Partial<NodeDetails> {
+    const own = { behind: this.#behind, databaseOffsetMs: this.#databaseOffsetMs }
+    return Object.assign(own, ...this.#sources.map((source) => source())) as Partial<NodeDetails>
   }
 
   /** Lets another process have the name at once. */
   async release(): Promise<void> {
     const { connection, name } = this.#parts
-    await connection.run((client) => client.query(RELEASE, [name, this.#instance]))
+    if (this.#isLeaving) await this.remove(name)
+    else await connection.run((client) => client.query(RELEASE, [name, this.#instance]))
   }
 
-  /** Has a controller give up its work, or take it again. @throws NOT_FOUND */
-  async drain(name: string, isDraining: boolean): Promise<void> {
+  /** Has the row of this controller removed when it ends. */
+  leave(): void {
+    this.#isLeaving = true
+  }
+
+  /** Removes the row of a controller that does not run. Returns whether there was one. */
+  async remove(name: string): Promise<boolean> {
+    const { connection, leaseMs } = this.#parts
+    const values = [name, this.#instance, leaseMs / 1_000]
+    const { rowCount } = await connection.run((client) => client.query(REMOVE, values))
+    return rowCount === 1
+  }
+
+  /** Has a controller give up its work, or take it again: it does so at its next contact. Returns whether there is one of that name. */
+  async drain(name: string, isDraining: boolean): Promise<boolean> {
     const { rowCount } = await this.#parts.connection.run((client) => client.query(DRAIN, [name, isDraining]))
-    if (rowCount === 0) throw errors.NOT_FOUND({ message: `there is no controller of the name ${name}` })
+    return rowCount === 1
   }
 }

@@ -98,6 +98,7 @@ const TABLES = `
     version text not null,
     position bigint not null,
     duties text[] not null,
+    details jsonb not null default '{}',
     is_draining boolean not null default false,
     started_at timestamptz not null,
     seen_at timestamptz not null

@@ -1,0 +1,60 @@
+// `controller node drain`: has a controller give up what it does, and waits until it can be stopped unnoticed.
+import { setTimeout as delay } from 'node:timers/promises'
+import { Flags } from '@oclif/core'
+import type { Client } from '../client/client.ts'
+import { EXIT } from '../foundation/exit-codes.ts'
+import { requiredArgument } from '../framework/arguments.ts'
+import { defineConnectedCommand } from '../framework/connected.ts'
+import { escapeControls } from '../terminal/text.ts'
+
+const POLL_MS = 250
+
+interface Node {
+  readonly name: string
+  readonly state: string
+  readonly duties: readonly string[]
+  readonly routers: number
+  readonly connections: number
+}
+
+export const nodeDrain = defineConnectedCommand({
+  summary: 'Has a controller give up what it does for all, and waits until it can be stopped without being missed.',
+  description:
+    'Its health fails, so that load balancers send to the others; connections of clients end after their next response. Requests go on to be served. Its next start ends this, and so does: controller node resume. Exits with 8 if something is left to do at the end of the time.',
+  args: { name: requiredArgument({ description: 'The name of the controller: cluster.name in its settings.' }) },
+  flags: {
+    timeout: Flags.integer({ min: 0, max: 3600, default: 60, description: 'How many seconds to wait.' }),
+  },
+  example: 'two',
+  async run({ client, args: { name = '' }, flags, notice, print }) {
+    await client.call('POST', `/controller/nodes/${encodeURIComponent(name)}/drain`)
+    const endsAt = performance.now() + (flags.timeout as number) * 1_000
+    let lastNotice = ''
+    for (;;) {
+      const node = await findNode(client, name)
+      const isDrained = node === undefined || !['live', 'draining'].includes(node.state)
+      if (isDrained || performance.now() >= endsAt) {
+        const rest = node ? describeRest(node) : ''
+        const sentence = isDrained
+          ? `${name} is ${node?.state ?? 'gone'}: stop it now, or: controller node resume ${name}`
+          : `${name} drains, and still has ${rest}`
+        await print({ kind: 'done', sentence: escapeControls(sentence), facts: { name, isDrained, ...node } })
+        return isDrained ? EXIT.done : EXIT.tryLater
+      }
+      const rest = describeRest(node)
+      if (rest !== lastNotice) notice(escapeControls(`${name} still has ${rest}`))
+      lastNotice = rest
+      await delay(POLL_MS)
+    }
+  },
+})
+
+async function findNode(client: Client, name: string): Promise<Node | undefined> {
+  const { data } = await client.call('GET', '/controller/nodes')
+  return (data as readonly Node[]).find((node) => node.name === name)
+}
+
+function describeRest({ duties, routers }: Node): string {
+  const parts = [...duties.map((duty) => `the duty ${duty}`), ...(routers > 0 ? [`${routers} routers`] : [])]
+  return parts.length > 0 ? parts.join(', ') : 'to notice it'
+}

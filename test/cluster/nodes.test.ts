@@ -1,0 +1,173 @@
+// The controllers of a network as operators see them: listed, drained before a stop, and removed.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { TestCluster } from '../world/cluster.ts'
+import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { allowFaults } from '../world/faults.ts'
+import { TestPostgres } from '../world/postgres.ts'
+
+const SOON = { timeout: 20_000, interval: 20 }
+const NODES = `${MANAGEMENT}/controller/nodes`
+
+let server: TestPostgres
+let cluster: TestCluster
+
+beforeAll(async () => {
+  server = await TestPostgres.start()
+}, 60_000)
+afterAll(() => server?.stop())
+beforeEach(async () => {
+  cluster = await TestCluster.create(server)
+})
+afterEach(() => cluster?.close())
+
+interface NodeRecord {
+  readonly name: string
+  readonly state: string
+  readonly version: string
+  readonly position: number
+  readonly behind: number
+  readonly duties: readonly string[]
+}
+
+async function listNodes(at: TestController, token: string): Promise<NodeRecord[]> {
+  const { status, body } = await at.send({ method: 'GET', path: NODES, token })
+  expect(status).toBe(200)
+  return body.data
+}
+
+const listStates = async (at: TestController, token: string) =>
+  Object.fromEntries((await listNodes(at, token)).map(({ name, state }) => [name, state]))
+
+const act = (at: TestController, token: string, method: string, path: string) =>
+  at.send({ method, path: `${NODES}/${path}`, token })
+
+const holdsTimers = async (node: TestController) =>
+  expect.poll(() => node.controller.cluster?.hasTimers, SOON).toBe(true)
+
+describe('the list of controllers', () => {
+  it('says of each that it runs, how far it has followed, and what it does for all', async () => {
+    const one = await cluster.open('one')
+    await holdsTimers(one)
+    const two = await cluster.open('two')
+    const token = await one.admin()
+    await two.controller.store.catchUp()
+    await expect
+      .poll(() => listNodes(two, token), SOON)
+      .toMatchObject([
+        { name: 'one', state: 'live', duties: ['timers'], behind: 0, position: two.controller.store.position },
+        { name: 'two', state: 'live', duties: [], behind: 0, position: two.controller.store.position },
+      ])
+  })
+
+  it('tells one that has ended from one that does not say so', async () => {
+    const one = await cluster.open('one', { settings: { 'cluster.lease': '1s' } })
+    const two = await cluster.open('two', { settings: { 'cluster.lease': '1s' } })
+    const three = await cluster.open('three', { settings: { 'cluster.lease': '1s' } })
+    const token = await one.admin()
+    await cluster.stop(two)
+    // It goes without its farewell.
+    const { nodes } = three.controller.cluster as NonNullable<typeof three.controller.cluster>
+    nodes.release = async () => undefined
+    await cluster.stop(three)
+    await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'live', two: 'stopped', three: 'silent' })
+  })
+
+  it('is shown as it was last while the log is out of reach', async () => {
+    allowFaults(/cannot be read|could not be proven|no contact/)
+    const one = await cluster.open('one', { settings: { 'cluster.lease': '1s' } })
+    const token = await one.admin()
+    await server.stopServing()
+    try {
+      await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'silent' })
+    } finally {
+      await server.restart()
+    }
+  })
+
+  it('has one controller while it is alone, which cannot be drained', async () => {
+    const alone = await testController()
+    try {
+      const token = await alone.admin()
+      expect(await listNodes(alone, token)).toMatchObject([{ name: '127.0.0.1', state: 'live', behind: 0, duties: [] }])
+      for (const [method, path] of [
+        ['POST', '127.0.0.1/drain'],
+        ['POST', '127.0.0.1/resume'],
+        ['DELETE', '127.0.0.1'],
+      ] as const) {
+        const { status, body } = await act(alone, token, method, path)
+        expect([status, body.error.code]).toEqual([409, 'CONTROLLER_ALONE'])
+      }
+    } finally {
+      await alone.close()
+    }
+  })
+})
+
+describe('a controller that drains', () => {
+  it('gives its duties up to another, is not ready, and ends connections, until nothing is left to do', async () => {
+    const one = await cluster.open('one')
+    await holdsTimers(one)
+    const two = await cluster.open('two')
+    const token = await two.admin()
+    expect((await act(two, token, 'POST', 'one/drain')).status).toBe(200)
+    await holdsTimers(two)
+    await expect.poll(() => listStates(two, token), SOON).toEqual({ one: 'drained', two: 'live' })
+    allowFaults(/returned 503/)
+    one.clock.advance(1_000)
+    const { status, body, headers } = await one.send({ method: 'GET', path: '/health' })
+    expect([status, headers.connection]).toEqual([503, 'close'])
+    const failing = body.data.checks.filter(({ healthy }: { healthy: boolean }) => !healthy)
+    expect(failing).toMatchObject([{ id: 'nodes', err: expect.stringContaining('draining') }])
+    expect((await two.send({ method: 'GET', path: '/health' })).status).toBe(200)
+    const audit = await two.send({
+      method: 'GET',
+      path: `${MANAGEMENT}/controller/audit?filter=resource="cluster"`,
+      token,
+    })
+    expect(audit.body.data).toMatchObject([{ operation: 'update', entityName: 'one' }])
+  })
+
+  it('serves requests meanwhile, and works again when it is told to', async () => {
+    const one = await cluster.open('one')
+    const token = await one.admin()
+    await act(one, token, 'POST', 'one/drain')
+    await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'drained' })
+    await one.signIn({ name: 'made while it drains' })
+    expect((await act(one, token, 'POST', 'one/resume')).status).toBe(200)
+    await holdsTimers(one)
+    expect(await listStates(one, token)).toEqual({ one: 'live' })
+  })
+
+  it('does not drain any more once it is started again', async () => {
+    const one = await cluster.open('one')
+    const two = await cluster.open('two')
+    const token = await two.admin()
+    await act(two, token, 'POST', 'one/drain')
+    await expect.poll(() => listStates(two, token), SOON).toMatchObject({ one: 'drained' })
+    await cluster.stop(one)
+    await cluster.open('one', { directory: one.directory })
+    expect(await listStates(two, token)).toEqual({ one: 'live', two: 'live' })
+  })
+
+  it('has to be one of the network', async () => {
+    const one = await cluster.open('one')
+    const { status, body } = await act(one, await one.admin(), 'POST', 'other/drain')
+    expect([status, body.error.cause.message]).toEqual([404, 'there is no controller of the name other'])
+  })
+})
+
+describe('a controller that is gone for ever', () => {
+  it('is removed, with the record by which clients know it, but not while it runs', async () => {
+    const one = await cluster.open('one')
+    const two = await cluster.open('two')
+    const token = await one.admin()
+    await two.controller.membership.announce(two.system, {})
+    const refused = await act(one, token, 'DELETE', 'two')
+    expect([refused.status, refused.body.error.code]).toEqual([409, 'CONTROLLER_RUNS'])
+    await cluster.stop(two)
+    expect((await act(one, token, 'DELETE', 'two')).status).toBe(200)
+    expect(await listStates(one, token)).toEqual({ one: 'live' })
+    expect(await one.system.db.selectFrom('controllers').select('node').execute()).toEqual([])
+    expect((await act(one, token, 'DELETE', 'two')).status).toBe(404)
+  })
+})
