@@ -90,6 +90,18 @@ describe('the audit of two controllers', () => {
     expect(ages).toEqual(ages.toSorted((a, b) => a - b))
     expect(ages.at(-1)! - age, 'only the time that passed counts').toBe(4_000)
   })
+
+  it('becomes older while a controller does not run by what its own clock says of that time', async () => {
+    const [first, second] = world.nodes
+    second!.clock.set(3_600_000)
+    await (await managementOf(second!)).make('services', { name: 'ahead', encryptionRequired: true })
+    await (await managementOf(first!)).make('services', { name: 'behind', encryptionRequired: true })
+    const age = (await readAges()).at(-1)!
+    world.network.advance(5_000)
+    const reopened = await world.network.restart(second!.name)
+
+    expect(reopened.controller.store.auditElapsed() - age).toBe(5_000)
+  })
 })
 
 describe('the audit of a single controller', () => {

@@ -111,7 +111,7 @@ class SqliteStore implements Store {
     const { auditSealer, reportError, fail = crash, log = new LocalLog() } = options
     const { maxQueueLength = MAX_QUEUE_LENGTH } = options
     const statements = new PreparedStatements(connection)
-    const audit = new Audit(auditSealer, clock, log.node, readChainHead(connection, auditSealer, clock.now()))
+    const audit = new Audit(auditSealer, clock, log.node, readChainHead(connection, auditSealer, clock.now(), log.node))
     this.auditSealer = auditSealer
     this.#audit = audit
     this.#connection = connection
@@ -265,18 +265,30 @@ export function crash(error: Error): void {
 // How many of the newest records are searched for an intact one, whose age is reliable.
 const MAX_CHANGED = 1_000
 
-/** Returns the state from which the chain continues: the hash of the newest record, and the age of the newest intact one. */
-function readChainHead(connection: SqliteDatabase, sealer: AuditSealer, now: Instant): ChainHead {
+/**
+ * Returns the state from which the chain continues: the hash of the newest record, and the age at present. Only the wall clock measures
+ * the time in which this controller did not run, from its own last record on: the clocks of other controllers may show anything.
+ */
+function readChainHead(
+  connection: SqliteDatabase,
+  sealer: AuditSealer,
+  now: Instant,
+  ownName: string | null,
+): ChainHead {
   const newest = connection
     .prepare(`select * from audit_records order by n desc limit ${MAX_CHANGED}`)
     .iterate() as Iterable<SealedRecord>
   let hash: string | undefined
+  let elapsed = 0
   for (const record of newest) {
     hash ??= record.hash
-    // Only the wall clock measures the time in between. If it was set back, that time counts as zero.
-    if (sealer.isIntact(record)) return { hash, elapsed: record.elapsed + Math.max(0, now - record.at) }
+    if (!sealer.isIntact(record)) continue
+    elapsed = Math.max(elapsed, record.elapsed)
+    if (record.node !== ownName) continue
+    // If the clock was set back, the time in between counts as zero.
+    return { hash, elapsed: Math.max(elapsed, record.elapsed + Math.max(0, now - record.at)) }
   }
-  return { hash: hash ?? CHAIN_START, elapsed: 0 }
+  return { hash: hash ?? CHAIN_START, elapsed }
 }
 
 function readNewestAuditRecord(connection: SqliteDatabase): number {
