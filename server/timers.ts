@@ -43,7 +43,7 @@ function listTimers(controller: Controller): Timer[] {
     {
       name: 'revoking sessions whose posture has expired',
       everyMs: SECOND_MS,
-      doneBy: 'each',
+      doneBy: 'one',
       run: () => posture.deadlines.revokeExpired(contexts),
     },
     {

@@ -348,10 +348,9 @@ async function assemble(
   feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits })
   const unauditedChanges = new UnauditedChanges({ access, apiSessions, feed: events })
   const webhooks = createWebhooks(config, { cipher: secretCipher, clock, db: store.db, events, log })
-  const watching = [unauditedChanges, events, webhooks.deliveries]
+  const watching = [unauditedChanges, posture.deadlines, events, webhooks.deliveries]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation, ...watching)
-  store.recordBy(modelLog, endedSessions)
-  if (access.index.hasPostureChecks) await posture.deadlines.load(store.db)
+  store.recordBy(modelLog, endedSessions, posture.deadlines)
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load({
     ...{ db: store.db, entities, config, authority },

@@ -1,24 +1,36 @@
 // When time alone takes access away: the deadlines of MFA and its prompts.
+//
+// Every controller of a network knows all deadlines, because the commits that lead to them name them; one of them judges those that pass.
 import type { Kysely } from 'kysely'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { DeadlineWheel } from '../../policy/posture/deadline-wheel.ts'
 import type { Database } from '../../storage/database.ts'
+import type { CommitRecorder } from '../../storage/store.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
 import type { Contexts } from '../../storage/transactions/contexts.ts'
+import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { Decision } from '../decision.ts'
 
 // How many identities one transaction judges again, so that no request waits long for it.
 const BATCH = 250
 
+/** Identity → its deadline, by the wall clock. */
+type RecordedDeadlines = Readonly<Record<string, Instant>>
+
 /**
  * One deadline per identity: the first moment at which one of its sessions may lose its right. Whatever judges a session
  * schedules it, and a deadline that has passed lets all sessions of the identity be judged again, and scheduled.
  */
-export class PostureDeadlines {
+export class PostureDeadlines implements CommitRecorder, SideEffect {
+  readonly kind = 'side effect'
+  readonly name = 'posture deadlines'
   readonly #clock: Clock
   /** By the monotonic clock: setting the wall clock ends nothing. */
   readonly #wheel: DeadlineWheel
   /** Up to when time was judged, by the wall clock. */
   #judgedUntil: Instant
+  /** What the transactions of the next commit have scheduled. */
+  #unrecorded = new Map<string, Instant>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -26,10 +38,32 @@ export class PostureDeadlines {
     this.#judgedUntil = clock.now()
   }
 
-  /** Schedules the moment at which a session that stays has to be judged again. */
+  /** Schedules, with the commit of a transaction, the moment at which a session that stays has to be judged again. */
   schedule(identityId: string, { failsAt }: Decision): void {
-    if (failsAt !== Number.POSITIVE_INFINITY)
-      this.#wheel.schedule(identityId, this.#clock.monotonic() + failsAt - this.#clock.now())
+    if (failsAt === Number.POSITIVE_INFINITY) return
+    this.#unrecorded.set(identityId, Math.min(failsAt, this.#unrecorded.get(identityId) ?? failsAt))
+  }
+
+  concerns(): boolean {
+    return this.#unrecorded.size > 0
+  }
+
+  async record(): Promise<RecordedDeadlines> {
+    const deadlines = Object.fromEntries(this.#unrecorded)
+    this.#unrecorded = new Map()
+    return deadlines
+  }
+
+  apply({ changes, recorded }: Commit): void {
+    for (const { resource, id, at, ...change } of changes) {
+      if (resource !== 'machines' || !('judgedUntil' in change)) continue
+      this.#judgedUntil = Math.max(this.#judgedUntil, at)
+      this.#wheel.remove(id)
+    }
+    const deadlines = recorded?.[this.name] as RecordedDeadlines | undefined
+    if (!deadlines) return
+    const behind = this.#clock.monotonic() - this.#clock.now()
+    for (const [identityId, failsAt] of Object.entries(deadlines)) this.#wheel.schedule(identityId, failsAt + behind)
   }
 
   /** Lets the sessions of an identity be judged at the next turn. */
@@ -38,7 +72,8 @@ export class PostureDeadlines {
   }
 
   /** Schedules all identities that hold sessions, so that what was due while no process ran is judged. */
-  async load(db: Kysely<Database>): Promise<void> {
+  async restart(db: Kysely<Database>): Promise<void> {
+    if (!(await db.selectFrom('posture_checks').select('id').limit(1).executeTakeFirst())) return
     const rows = await db.selectFrom('sessions').select('identityId').distinct().execute()
     for (const { identityId } of rows) this.#scheduleNow(identityId)
   }

@@ -33,6 +33,11 @@ export class DeadlineWheel {
     this.#slotOf(deadline).add(key)
   }
 
+  /** Removes the deadline of a key. */
+  remove(key: string): void {
+    if (this.#deadlines.has(key)) this.#delete(key)
+  }
+
   /** Removes and returns the keys whose deadlines have passed. */
   takeExpired(now: number): string[] {
     const expired: string[] = []
