@@ -14,6 +14,8 @@ interface Timer {
   /** It is also done at the start. */
   readonly isDoneAtStart?: boolean
   run(): Promise<unknown>
+  /** Ends what goes on between the runs, once another controller does it for all. */
+  handOver?(): Promise<unknown>
 }
 
 const SECOND_MS = 1_000
@@ -90,7 +92,13 @@ function listTimers(controller: Controller): Timer[] {
       doneBy: 'each',
       run: async () => events.beat(),
     },
-    { name: 'sending events to webhooks', everyMs: SECOND_MS, doneBy: 'one', run: () => webhooks.tick(context) },
+    {
+      name: 'sending events to webhooks',
+      everyMs: SECOND_MS,
+      doneBy: 'one',
+      run: () => webhooks.tick(context),
+      handOver: () => webhooks.suspend(context),
+    },
     { name: 'recording counted sign-ins', everyMs: MINUTE_MS, doneBy: 'each', run: () => signIns.flush(contexts) },
     {
       name: 'removing revocations that have ended',
@@ -160,7 +168,12 @@ export function startTimers(controller: Controller): () => void {
     await timer.run().catch((error) => controller.log.error({ err: error }, `${timer.name} failed`))
     running.delete(timer)
   }
-  const intervals = listTimers(controller).map((timer) => {
+  const timers = listTimers(controller)
+  cluster?.onTimersLost(() => {
+    for (const { name, handOver } of timers)
+      handOver?.().catch((error) => controller.log.error({ err: error }, `${name} could not be handed over`))
+  })
+  const intervals = timers.map((timer) => {
     if (timer.isDoneAtStart) void runAlone(timer)
     return setInterval(() => void runAlone(timer), timer.everyMs)
   })

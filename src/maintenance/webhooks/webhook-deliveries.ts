@@ -62,6 +62,8 @@ export class WebhookDeliveries implements SideEffect {
   readonly #running = new Map<string, RunningDelivery>()
   /** Cursors behind what was delivered, by webhook, if they are not stored yet. */
   readonly #unstored = new Map<string, string>()
+  /** The cursors that this process has read or stored last: once another controller delivers, it stores others. */
+  readonly #stored = new Map<string, string>()
   /** Webhooks have to be read again. */
   #isOutdated = true
   #isClosed = false
@@ -76,7 +78,7 @@ export class WebhookDeliveries implements SideEffect {
     for (const { resource, id, after } of changes) {
       if (resource === webhooks.plural) {
         this.#stop(id)
-        if (!after) this.#unstored.delete(id)
+        if (!after) for (const cursors of [this.#unstored, this.#stored]) cursors.delete(id)
       } else if (resource === identities.plural) {
         for (const [webhookId, { ownerId }] of this.#running) if (ownerId === id) this.#stop(webhookId)
       }
@@ -104,15 +106,27 @@ export class WebhookDeliveries implements SideEffect {
     await this.flush(context)
   }
 
-  /** Stores up to where events were delivered. */
+  /** Stores up to where events were delivered, unless another controller has delivered since. */
   async flush(context: Context): Promise<void> {
     const cursors = [...this.#unstored]
     if (cursors.length === 0) return
     await context.write(async (tx) => {
-      for (const [id, cursor] of cursors)
-        await tx.db.updateTable('webhooks').where('id', '=', id).set({ cursor }).execute()
+      for (const [id, cursor] of cursors) {
+        const row = tx.db.updateTable('webhooks').where('id', '=', id).where('cursor', '=', this.#stored.get(id) ?? '')
+        await row.set({ cursor }).execute()
+      }
     })
-    for (const [id, cursor] of cursors) if (this.#unstored.get(id) === cursor) this.#unstored.delete(id)
+    for (const [id, cursor] of cursors) {
+      this.#stored.set(id, cursor)
+      if (this.#unstored.get(id) === cursor) this.#unstored.delete(id)
+    }
+  }
+
+  /** Ends the deliveries of this process, because another controller goes on with them behind what is stored. */
+  async suspend(context: Context): Promise<void> {
+    this.#isServing = false
+    for (const id of [...this.#running.keys()]) this.#stop(id)
+    await this.flush(context).finally(() => this.#unstored.clear())
   }
 
   /** Sends one event that is only a test. @throws OutboundError if it was not delivered */
@@ -168,7 +182,9 @@ export class WebhookDeliveries implements SideEffect {
       pause: (failure) => this.#pause(context, id, failure),
     })
     this.#running.set(id, { delivery, ownerId })
-    delivery.run(this.#unstored.get(id) ?? cursor).catch((error: unknown) => {
+    const unstored = this.#unstored.get(id)
+    if (unstored === undefined) this.#stored.set(id, cursor)
+    delivery.run(unstored ?? cursor).catch((error: unknown) => {
       this.#parts.log.error({ err: error, webhook: name }, 'events cannot be sent to a webhook')
       if (isCurrent()) this.#stop(id)
     })

@@ -115,6 +115,11 @@ export class Cluster {
     return this.#timers?.isHeld === true
   }
 
+  /** The listener runs when another controller may do that work from now on. It must not throw. */
+  onTimersLost(listener: () => void): void {
+    this.#timers?.onLost(listener)
+  }
+
   /**
    * Resolves when all that others have committed by now is applied here. All who ask at a time share one reading of the log.
    * @throws STORAGE_UNAVAILABLE if that takes too long
