@@ -274,7 +274,10 @@ async function assemble(
   authority.onChange(() => records.cache.clear())
   const { behaviors } = records
   const entities = new EntityStore(behaviors)
-  const auth = createAuth({ config, clock, log, authority, tokens, entities, secretCipher, passwordCost })
+  const auth = createAuth({
+    ...{ config, clock, log, authority, tokens, entities, secretCipher, passwordCost },
+    countControllers: () => cluster?.nodes.liveCount ?? 1,
+  })
   const posture: Posture = {
     reported: new ReportedPosture(auth.apiSessions, clock),
     deadlines: new PostureDeadlines(clock),

@@ -50,6 +50,8 @@ interface AuthParts {
   readonly entities: EntityStore
   readonly secretCipher: SecretCipher
   readonly passwordCost: PasswordCost | undefined
+  /** How many controllers of the network run, this one included. */
+  readonly countControllers: () => number
 }
 
 /**
@@ -57,7 +59,7 @@ interface AuthParts {
  * until the store starts them. @throws ConfigError
  */
 export function createAuth(parts: AuthParts): Auth {
-  const { config, clock, log, authority, tokens, entities, secretCipher, passwordCost } = parts
+  const { config, clock, log, authority, tokens, entities, secretCipher, passwordCost, countControllers } = parts
   const policies = new AuthPolicies()
   const apiSessions = new ApiSessions({
     entities,
@@ -84,10 +86,14 @@ export function createAuth(parts: AuthParts): Auth {
     passwords: new Passwords({ entities, hasher: passwordHasher, policies, apiSessions }),
     clientTrust: new ClientTrustStore(authority),
     presentedIssuers: new PresentedIssuers(),
-    signIns: new SignInRecorder(config['limits.signInsPerIdentity']),
+    signIns: new SignInRecorder(config['limits.signInsPerIdentity'], countControllers),
     failedSignIns: new FailedSignInRecorder(log),
     refusedCertificates: new RefusedCertificateLimit(),
-    writeLimits: new WriteLimits(config['limits.writesPerIdentity'], config['limits.ownChangesPerIdentity']),
+    writeLimits: new WriteLimits(
+      config['limits.writesPerIdentity'],
+      config['limits.ownChangesPerIdentity'],
+      countControllers,
+    ),
     signers: createExternalSigners({ config, clock, log }),
   }
 }

@@ -19,10 +19,12 @@ export class WriteLimits {
   /**
    * @param writesPerSecond the limit of all writing requests; a burst may be ten times as many
    * @param ownChangesPerMinute the limit of changes to the identity's own audited records, also as a burst
+   * @param countSharers how many controllers share the limits
    */
-  constructor(writesPerSecond: number, ownChangesPerMinute: number) {
-    this.#writes = new RateLimit({ perSecond: writesPerSecond, burst: writesPerSecond * BURST_SECONDS })
-    this.#ownChanges = new RateLimit({ perSecond: ownChangesPerMinute / 60, burst: ownChangesPerMinute })
+  constructor(writesPerSecond: number, ownChangesPerMinute: number, countSharers = () => 1) {
+    const burst = writesPerSecond * BURST_SECONDS
+    this.#writes = new RateLimit({ perSecond: writesPerSecond, burst, countSharers })
+    this.#ownChanges = new RateLimit({ perSecond: ownChangesPerMinute / 60, burst: ownChangesPerMinute, countSharers })
   }
 
   /**

@@ -4,6 +4,8 @@ import type { Instant } from './clock.ts'
 export interface RateLimitOptions {
   readonly perSecond: number
   readonly burst: number
+  /** How many processes share the limit: each grants its part. One by default. */
+  readonly countSharers?: () => number
 }
 
 interface Bucket {
@@ -46,13 +48,21 @@ export class RateLimit {
     return isTracked ? this.#secondsUntilToken(this.#bucket(key, now)) : 0
   }
 
+  /** The part of this process, in which a request has a place at least. */
+  get #own(): { readonly perSecond: number; readonly burst: number } {
+    const { perSecond, burst, countSharers } = this.#options
+    if (!countSharers) return this.#options
+    const sharers = countSharers()
+    return { perSecond: perSecond / sharers, burst: Math.max(1, burst / sharers) }
+  }
+
   #secondsUntilToken({ tokens }: Bucket): number {
-    return tokens < 1 ? Math.ceil((1 - tokens) / this.#options.perSecond) : 0
+    return tokens < 1 ? Math.ceil((1 - tokens) / this.#own.perSecond) : 0
   }
 
   #bucket(key: string, now: Instant): Bucket {
     this.#rotate(now)
-    const { perSecond, burst } = this.#options
+    const { perSecond, burst } = this.#own
     const bucket = this.#current.get(key) ?? this.#previous.get(key) ?? { tokens: burst, filledAt: now }
     // A clock that was set back fills nothing, and does not keep the bucket from filling again.
     const elapsedMs = Math.max(0, now - bucket.filledAt)

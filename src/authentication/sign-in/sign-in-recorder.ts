@@ -31,9 +31,12 @@ export class SignInRecorder {
   readonly #rate: RateLimit
   readonly #events = new EventAggregator<SignIn>({ windowMs: WINDOW_MS, maxKeys: MAX_KEYS })
 
-  /** @param perSecond the rate limit of each identity from one source; a burst may be ten times as many */
-  constructor(perSecond: number) {
-    this.#rate = new RateLimit({ perSecond, burst: perSecond * BURST_SECONDS })
+  /**
+   * @param perSecond the rate limit of each identity from one source; a burst may be ten times as many
+   * @param countSharers how many controllers share the limit
+   */
+  constructor(perSecond: number, countSharers = () => 1) {
+    this.#rate = new RateLimit({ perSecond, burst: perSecond * BURST_SECONDS, countSharers })
   }
 
   /** Counts a sign-in with a proven credential. @throws SERVER_TOO_MANY_REQUESTS if the identity signs in too often */

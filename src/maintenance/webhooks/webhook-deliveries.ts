@@ -112,7 +112,10 @@ export class WebhookDeliveries implements SideEffect {
     if (cursors.length === 0) return
     await context.write(async (tx) => {
       for (const [id, cursor] of cursors) {
-        const row = tx.db.updateTable('webhooks').where('id', '=', id).where('cursor', '=', this.#stored.get(id) ?? '')
+        const row = tx.db
+          .updateTable('webhooks')
+          .where('id', '=', id)
+          .where('cursor', '=', this.#stored.get(id) ?? '')
         await row.set({ cursor }).execute()
       }
     })
