@@ -20,6 +20,8 @@ interface Timer {
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
+// Other controllers hear of the use of a session long before its end.
+const FLUSHES_OF_TIMEOUT = 4
 
 function listTimers(controller: Controller): Timer[] {
   const {
@@ -28,6 +30,7 @@ function listTimers(controller: Controller): Timer[] {
     backups,
     certificates,
     clock,
+    cluster,
     config,
     contexts,
     events,
@@ -40,6 +43,7 @@ function listTimers(controller: Controller): Timer[] {
   } = controller
   const { apiSessions, failedSignIns, machineTokens, signers, signIns } = auth
   const context = contexts.create({ kind: 'system' })
+  const flushMs = config['session.activityFlush']
   const retention = config['audit.retention']
   return [
     {
@@ -69,9 +73,15 @@ function listTimers(controller: Controller): Timer[] {
     },
     {
       name: 'writing session activity',
-      everyMs: config['session.activityFlush'],
+      everyMs: cluster ? Math.min(flushMs, config['session.timeout'] / FLUSHES_OF_TIMEOUT) : flushMs,
       doneBy: 'each',
       run: () => apiSessions.flush(context),
+    },
+    {
+      name: 'writing session activity that other controllers have to know',
+      everyMs: SECOND_MS,
+      doneBy: 'each',
+      run: () => apiSessions.flushUrgent(context),
     },
     {
       name: 'writing when tokens were used',

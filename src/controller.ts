@@ -223,7 +223,10 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     }))
     cluster?.files.onChange((names) => followSharedFiles(names, authority, fail ?? crash))
     await requireSecretsKey(store.db, secretCipher, paths.secretsKey)
-    const controller = await assemble(options, { startedAt, authority, tokens, store, cluster, secretCipher, backups })
+    const controller = await assemble(options, {
+      ...{ startedAt, authority, tokens, store, cluster, secretCipher, backups },
+      isShared: commitLog?.isDeciding === true,
+    })
     if (isRotationUnfinished(paths)) {
       const context = controller.contexts.create({ kind: 'system' })
       await reencryptSecrets(context, secretCipher)
@@ -255,11 +258,13 @@ interface OpenedFiles {
   readonly store: Store
   readonly cluster: Cluster | undefined
   readonly backups: Backups
+  /** Whether other controllers have the same rows. */
+  readonly isShared: boolean
 }
 
 async function assemble(
   { directory, config, clock: systemClock, log, live: givenLive, passwordCost, migrations = MIGRATIONS }: OpenOptions,
-  { startedAt, authority, tokens, store, cluster, secretCipher, backups }: OpenedFiles,
+  { startedAt, authority, tokens, store, cluster, secretCipher, backups, isShared }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
   await reportStartInPast(store.db, clock)
@@ -277,6 +282,7 @@ async function assemble(
   const auth = createAuth({
     ...{ config, clock, log, authority, tokens, entities, secretCipher, passwordCost },
     countControllers: () => cluster?.nodes.liveCount ?? 1,
+    isShared,
   })
   const posture: Posture = {
     reported: new ReportedPosture(auth.apiSessions, clock),

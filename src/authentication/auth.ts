@@ -52,6 +52,8 @@ interface AuthParts {
   readonly passwordCost: PasswordCost | undefined
   /** How many controllers of the network run, this one included. */
   readonly countControllers: () => number
+  /** Whether there may be others. */
+  readonly isShared: boolean
 }
 
 /**
@@ -59,7 +61,8 @@ interface AuthParts {
  * until the store starts them. @throws ConfigError
  */
 export function createAuth(parts: AuthParts): Auth {
-  const { config, clock, log, authority, tokens, entities, secretCipher, passwordCost, countControllers } = parts
+  const { config, clock, log, authority, tokens, entities, secretCipher, passwordCost, countControllers, isShared } =
+    parts
   const policies = new AuthPolicies()
   const apiSessions = new ApiSessions({
     entities,
@@ -72,6 +75,7 @@ export function createAuth(parts: AuthParts): Auth {
       maxAgeMs: { people: config['session.maxAge'], devices: config['session.maxAgeOfDevices'] },
     }),
     maxPerIdentity: config['limits.sessionsPerIdentity'],
+    isShared,
   })
   clock.onStep((milliseconds) => apiSessions.followClock(milliseconds))
   const passwordHasher = new PasswordHasher(config['limits.passwordQueue'], passwordCost, clock)

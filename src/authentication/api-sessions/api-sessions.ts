@@ -67,7 +67,17 @@ interface ApiSessionsParts {
   readonly clock: Clock
   readonly lifetime: SessionLifetime
   readonly maxPerIdentity: number
+  /** Whether other controllers have the same sessions. */
+  readonly isShared: boolean
 }
+
+/**
+ * What part of its idle timeout a session was not used for, if its use has to be written soon: other controllers have heard of the use
+ * before, at the latest by the next flush.
+ */
+const URGENT_PART = 1 / 2
+/** How long after its end the row of a session is deleted, so that a use at another controller arrives before. */
+const SHARED_GRACE_MS = 10_000
 
 export class ApiSessions implements DerivedRows {
   readonly kind = 'derived rows'
@@ -79,10 +89,11 @@ export class ApiSessions implements DerivedRows {
   readonly #entities: EntityStore
   readonly #tokens: ApiSessionTokens
   readonly #clock: Clock
+  readonly #isShared: boolean
   #live = new LiveApiSessions()
   readonly #activity = new SessionActivity()
 
-  constructor({ entities, tokens, clock, lifetime, maxPerIdentity }: ApiSessionsParts) {
+  constructor({ entities, tokens, clock, lifetime, maxPerIdentity, isShared }: ApiSessionsParts) {
     this.totp = new SessionTotp(entities)
     this.lifetime = lifetime
     this.termination = new SessionTermination({
@@ -90,12 +101,14 @@ export class ApiSessions implements DerivedRows {
       lifetime,
       maxPerIdentity,
       activity: this.#activity,
+      graceMs: isShared ? SHARED_GRACE_MS : 0,
       live: () => this.#live,
       remove: (id) => this.#remove(id),
     })
     this.#entities = entities
     this.#tokens = tokens
     this.#clock = clock
+    this.#isShared = isShared
   }
 
   get size(): number {
@@ -159,8 +172,11 @@ export class ApiSessions implements DerivedRows {
 
   #use(session: LiveApiSession | undefined, now: Instant): LiveApiSession | undefined {
     if (!session || this.#hasEnded(session, now)) return undefined
+    const isUrgent =
+      this.#isShared && now - session.lastActivityAt >= URGENT_PART * this.lifetime.getTimeoutMs(session.clientId)
     session.lastActivityAt = now
-    this.#activity.add(session)
+    if (isUrgent) this.#activity.addUrgent(session)
+    else this.#activity.add(session)
     return session
   }
 
@@ -292,6 +308,11 @@ export class ApiSessions implements DerivedRows {
     return this.#activity.flush(context)
   }
 
+  /** Writes the last activity of those that other controllers will take for ended unless they hear of it. */
+  flushUrgent(context: Context): Promise<void> {
+    return this.#activity.flushUrgent(context)
+  }
+
   /** Applies the changes of a commit: sessions that began or ended, and changed identities. */
   apply({ changes }: Commit): void {
     for (const change of changes) {
@@ -303,7 +324,10 @@ export class ApiSessions implements DerivedRows {
       if (operation === 'update') {
         if (after) this.#live.updateProgress(id, toSessionProgress(after))
         // Only its last activity was written.
-        else this.#live.noteActivity(id, at)
+        else {
+          const session = this.#live.noteActivity(id, at)
+          if (session) this.#activity.noteWritten(session)
+        }
       }
       if (operation === 'delete') this.#remove(id)
     }

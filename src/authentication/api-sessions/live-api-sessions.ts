@@ -191,10 +191,12 @@ export class LiveApiSessions {
     if (session) Object.assign(session, progress)
   }
 
-  /** Notes that a session was used at that time, unless a later use is known. */
-  noteActivity(id: string, at: Instant): void {
+  /** Notes that a session was used at that time. Returns it, unless a later use is known. */
+  noteActivity(id: string, at: Instant): LiveApiSession | undefined {
     const session = this.#byId.get(id)
-    if (session && session.lastActivityAt < at) session.lastActivityAt = at
+    if (!session || session.lastActivityAt > at) return undefined
+    session.lastActivityAt = at
+    return session
   }
 
   /** The sessions of an identity. */

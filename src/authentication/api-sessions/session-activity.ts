@@ -12,12 +12,26 @@ const BATCH = 250
 export class SessionActivity {
   /** Sessions whose last activity is not written yet. */
   #unwritten = new Set<LiveApiSession>()
+  /** Of these, sessions that other controllers will soon take for ended. */
+  #urgent = new Set<LiveApiSession>()
   /** Session → by how much its times were shifted since its row was written, in milliseconds. */
   readonly #unwrittenShifts = new Map<string, number>()
 
   /** Notes that a session was used. */
   add(session: LiveApiSession): void {
     this.#unwritten.add(session)
+  }
+
+  /** Notes that a session was used which other controllers will soon take for ended. */
+  addUrgent(session: LiveApiSession): void {
+    this.#unwritten.add(session)
+    this.#urgent.add(session)
+  }
+
+  /** Notes that the last activity of a session is in its row. */
+  noteWritten(session: LiveApiSession): void {
+    this.#urgent.delete(session)
+    if (!this.#unwrittenShifts.has(session.id)) this.#unwritten.delete(session)
   }
 
   /** Shifts the times of a session. */
@@ -33,6 +47,7 @@ export class SessionActivity {
 
   remove(session: LiveApiSession): void {
     this.#unwritten.delete(session)
+    this.#urgent.delete(session)
     this.#unwrittenShifts.delete(session.id)
   }
 
@@ -52,23 +67,34 @@ export class SessionActivity {
   /** Replaces the sessions in memory: those whose times are to be written, and all others that exist. */
   replace(sessions: Set<LiveApiSession>, exists: (id: string) => boolean): void {
     this.#unwritten = sessions
+    this.#urgent = new Set()
     for (const id of this.#unwrittenShifts.keys()) if (!exists(id)) this.#unwrittenShifts.delete(id)
   }
 
   /** Writes what was noted since the last flush. */
-  async flush(context: Context): Promise<void> {
-    const sessions = [...this.#unwritten]
+  flush(context: Context): Promise<void> {
+    return this.#writeAll(context, [...this.#unwritten])
+  }
+
+  /** Writes what other controllers have to know soon. */
+  flushUrgent(context: Context): Promise<void> {
+    return this.#writeAll(context, [...this.#urgent])
+  }
+
+  async #writeAll(context: Context, sessions: readonly LiveApiSession[]): Promise<void> {
     for (let at = 0; at < sessions.length; at += BATCH) await this.write(context, sessions.slice(at, at + BATCH))
   }
 
   /** Writes the times of some sessions. */
   async write(context: Context, sessions: readonly LiveApiSession[]): Promise<void> {
-    const activities = sessions.map((session) => ({
-      session,
-      at: session.lastActivityAt,
-      shift: this.#unwrittenShifts.get(session.id),
-    }))
+    let activities: { session: LiveApiSession; at: number; shift: number | undefined }[] = []
     await context.write(async (tx) => {
+      // Not before, because another controller may have written a later activity meanwhile.
+      activities = sessions.map((session) => ({
+        session,
+        at: session.lastActivityAt,
+        shift: this.#unwrittenShifts.get(session.id),
+      }))
       for (const { session, at, shift } of activities) {
         await tx.db
           .updateTable('api_sessions')
@@ -80,6 +106,7 @@ export class SessionActivity {
       }
     })
     for (const { session, at, shift } of activities) {
+      this.#urgent.delete(session)
       if (session.lastActivityAt === at) this.#unwritten.delete(session)
       if (this.#unwrittenShifts.get(session.id) === shift) this.#unwrittenShifts.delete(session.id)
     }

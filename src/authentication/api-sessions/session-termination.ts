@@ -40,6 +40,8 @@ interface SessionTerminationParts {
   readonly lifetime: SessionLifetime
   readonly maxPerIdentity: number
   readonly activity: SessionActivity
+  /** How long after its end the row of a session is deleted. */
+  readonly graceMs: number
   /** The sessions in memory: each rebuild makes another object. */
   readonly live: () => LiveApiSessions
   /** Removes a session from memory. */
@@ -51,14 +53,16 @@ export class SessionTermination {
   readonly #lifetime: SessionLifetime
   readonly #maxPerIdentity: number
   readonly #activity: SessionActivity
+  readonly #graceMs: number
   readonly #live: () => LiveApiSessions
   readonly #remove: (id: string) => void
 
-  constructor({ entities, lifetime, maxPerIdentity, activity, live, remove }: SessionTerminationParts) {
+  constructor({ entities, lifetime, maxPerIdentity, activity, graceMs, live, remove }: SessionTerminationParts) {
     this.#entities = entities
     this.#lifetime = lifetime
     this.#maxPerIdentity = maxPerIdentity
     this.#activity = activity
+    this.#graceMs = graceMs
     this.#live = live
     this.#remove = remove
   }
@@ -140,7 +144,7 @@ export class SessionTermination {
 
   /** Deletes the sessions that are idle or too old, at a cost that depends on their number. Returns how many. */
   async deleteExpired(context: Context): Promise<number> {
-    const now = context.clock.now()
+    const now = context.clock.now() - this.#graceMs
     let count = 0
     for (const clientId of [null, ...CLIENT_IDS]) {
       const cutoff = now - this.#lifetime.getTimeoutMs(clientId)
