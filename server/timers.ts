@@ -21,7 +21,7 @@ interface Timer {
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
 // Other controllers hear of the use of a session long before its end.
-const FLUSHES_OF_TIMEOUT = 4
+const FLUSHES_PER_IDLE_TIME = 4
 
 function listTimers(controller: Controller): Timer[] {
   const {
@@ -73,7 +73,7 @@ function listTimers(controller: Controller): Timer[] {
     },
     {
       name: 'writing session activity',
-      everyMs: cluster ? Math.min(flushMs, config['session.timeout'] / FLUSHES_OF_TIMEOUT) : flushMs,
+      everyMs: cluster ? Math.min(flushMs, config['session.timeout'] / FLUSHES_PER_IDLE_TIME) : flushMs,
       doneBy: 'each',
       run: () => apiSessions.flush(context),
     },

@@ -29,7 +29,7 @@ export class PostureDeadlines implements CommitRecorder, SideEffect {
   readonly #wheel: DeadlineWheel
   /** Up to when time was judged, by the wall clock. */
   #judgedUntil: Instant
-  /** What the transactions of the next commit have scheduled. */
+  /** The deadlines that the transactions of the next commit lead to. */
   #unrecorded = new Map<string, Instant>()
 
   constructor(clock: Clock) {

@@ -72,8 +72,8 @@ interface ApiSessionsParts {
 }
 
 /**
- * What part of its idle timeout a session was not used for, if its use has to be written soon: other controllers have heard of the use
- * before, at the latest by the next flush.
+ * The part of its idle timeout for which a session was not used, if its use has to be written soon. Other controllers hear of more
+ * frequent uses by each flush.
  */
 const URGENT_PART = 1 / 2
 /** How long after its end the row of a session is deleted, so that a use at another controller arrives before. */
