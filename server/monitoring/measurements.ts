@@ -5,22 +5,9 @@ import type { Controller } from '../../src/controller.ts'
 import { version } from '../../src/foundation/version.ts'
 import { readNotAfter } from '../../src/pki/certificates.ts'
 import type { Context } from '../../src/storage/transactions/context.ts'
+import { listClusterMeasurements } from './cluster-measurements.ts'
 import type { Load } from './load.ts'
-
-/** A value, with the labels that tell it from the other values of its measurement. */
-export interface Sample {
-  readonly labels?: Readonly<Record<string, string>>
-  readonly value: number
-}
-
-export interface Measurement {
-  /** Without the prefix of all metrics. The name of a counter ends with `_total`. */
-  readonly name: string
-  readonly kind: 'gauge' | 'counter'
-  readonly help: string
-  readonly labels?: readonly string[]
-  read(): readonly Sample[] | Promise<readonly Sample[]>
-}
+import type { Measurement, Sample } from './measurement.ts'
 
 /** The resources whose records are counted, by their plural names. */
 const COUNTED = [
@@ -111,6 +98,7 @@ export function listMeasurements(controller: Controller, context: Context, load:
       labels: ['kind'],
       read: () => countExpiring(context, clock.now(), clock.now() + config['certificates.warnBefore']),
     },
+    ...listClusterMeasurements(controller.cluster, store),
   ]
 }
 

@@ -7,7 +7,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Controller } from '../../src/controller.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import type { Load } from './load.ts'
-import { listMeasurements, type Measurement, type Sample } from './measurements.ts'
+import type { Measurement, Sample } from './measurement.ts'
+import { listMeasurements } from './measurements.ts'
 
 const PREFIX = 'controller_'
 

@@ -108,6 +108,9 @@ export interface StoreStats {
   readonly transactions: number
   readonly refused: number
   readonly waiting: number
+  /** Commits of other controllers that were applied, and how many times that was done. */
+  readonly followedCommits: number
+  readonly catchUps: number
   readonly openStreams: number
   /** Reads that ran in a thread. */
   readonly scans: number

@@ -75,6 +75,8 @@ describe('the doctor at one of several controllers', () => {
   })
 
   it('names a controller that is not in contact any more, but not one that was stopped today', async () => {
+    // On a busy machine a second can pass without contact.
+    allowFaults(/cannot be read|could not be proven|no contact/)
     const settings = { 'cluster.lease': '1s' }
     const one = await cluster.open('one', { settings })
     const two = await cluster.open('two', { settings })

@@ -1,14 +1,16 @@
 // The alert rules and the dashboard that come with the controller: they ask only for what it measures.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { TestCluster } from '../world/cluster.ts'
 import { commands } from '../world/manifest.ts'
-import { useController } from '../world/use-controller.ts'
+import { TestPostgres } from '../world/postgres.ts'
 
 const LISTENERS = [{ address: '127.0.0.1:0' }, { address: '127.0.0.1:0', apis: ['metrics', 'health'], tls: false }]
 
-const world = useController({ settings: { listeners: LISTENERS } })
+let server: TestPostgres
+let cluster: TestCluster
 
 interface Rule {
   readonly alert: string
@@ -32,10 +34,17 @@ const panels: readonly Panel[] = JSON.parse(readDocument('grafana-dashboard.json
 /** The names of the metrics that the controller serves. */
 const metrics = new Set<string>()
 
+// One of several controllers has all metrics.
 beforeAll(async () => {
-  const { addresses } = await world.listen()
+  server = await TestPostgres.start()
+  cluster = await TestCluster.create(server)
+  const { addresses } = await (await cluster.open('one', { settings: { listeners: LISTENERS } })).listen()
   const text = await (await fetch(`http://${addresses[1]}/metrics`)).text()
   for (const [, name = ''] of text.matchAll(/^# TYPE (\S+)/gm)) metrics.add(name)
+}, 60_000)
+afterAll(async () => {
+  await cluster?.close()
+  await server?.stop()
 })
 
 /** The metrics that a query asks for, without what Prometheus appends to the name of a histogram. */

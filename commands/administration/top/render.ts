@@ -55,6 +55,7 @@ export function renderFigures(
     `dials       ${observations.countOf('circuit-begun')} begun, ${observations.countOf('circuit-failed')} failed, ${observations.countOf('circuit-ended')} ended since this began`,
     `sessions    ${count('api_sessions')} API sessions, ${records.get('sessions') ?? 0} for services`,
     `sign-ins    ${observations.countOf('sign-in')} accepted, ${observations.countOf('sign-in-refused')} refused since this began`,
+    ...describeCluster(observations),
     `checks      ${checks.map(([name, value]) => (value === 1 ? `${name} ok` : mark(`${name} FAILS`, hasColors))).join(', ')}`,
     `ending soon ${expiring.length > 0 ? mark(`${expiring.join(', ')} certificates`, hasColors) : 'no certificate'}`,
   ]
@@ -127,6 +128,25 @@ function toRouterRow({ name, isOnline, linkCount, circuitCount, version }: Obser
 
 function toReasonRow({ kind, reason, count }: CountedReason): Cell[] {
   return [kind, reason, count]
+}
+
+/** A line about this controller as one of several; none if it is alone. */
+function describeCluster(observations: Observations): string[] {
+  const live = observations.sum('cluster_nodes_live')
+  if (live === undefined) return []
+  const [turns, waited] = [
+    observations.rate('cluster_turns_total'),
+    observations.rate('cluster_turn_wait_seconds_total'),
+  ]
+  const duties = [...observations.sumByLabel('cluster_duty_held', 'duty')].flatMap(([duty, n]) => (n > 0 ? [duty] : []))
+  const parts = [
+    `${toCount(live)} live`,
+    `${toCount(observations.sum('cluster_log_behind'))} commits behind`,
+    `${turns && waited !== undefined ? toMs(waited / turns) : '-'} for a turn`,
+    `${toCount(observations.sum('cluster_refused_total'))} refused without contact`,
+    `duties: ${duties.join(', ') || 'none'}`,
+  ]
+  return [`controllers ${parts.join(', ')}`]
 }
 
 function describeRequests(observations: Observations): string {

@@ -8,7 +8,8 @@ import type { Log } from '../../foundation/log.ts'
 import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
 
 /** `fabric`: the connections of routers. `timers`: work by the clock that one controller does for all. */
-export type DutyName = 'fabric' | 'timers'
+export const dutyNames = ['fabric', 'timers'] as const
+export type DutyName = (typeof dutyNames)[number]
 
 const PROOFS_PER_LEASE = 3
 // When others may take a duty, in leases after its last proof: later than its holder gives it up, whose lease began before the proof.

@@ -71,6 +71,8 @@ export class PostgresLog implements CommitLog {
   /** Of one turn at a time. */
   readonly #commits: LogConnection
   readonly #reads: LogConnection
+  #turns = 0
+  #waitedMs = 0
 
   constructor({ database, cipher, node }: PostgresLogParts) {
     this.#cipher = cipher
@@ -79,7 +81,13 @@ export class PostgresLog implements CommitLog {
     this.#reads = new LogConnection(database)
   }
 
+  /** How many turns this controller has had, and how long it has waited for them. */
+  get stats() {
+    return { turns: this.#turns, waitedMs: this.#waitedMs }
+  }
+
   acquire(after: LogPosition): Promise<Turn> {
+    const askedAt = performance.now()
     return this.#commits.run(async (client) => {
       // Sent at once, without waiting for the response to each. What is read is what the holder of the lock before has committed.
       const [, , , rows] = await Promise.all([
@@ -88,6 +96,8 @@ export class PostgresLog implements CommitLog {
         client.query(LOCK_HEAD),
         readRows(client, after.position, null),
       ])
+      this.#turns += 1
+      this.#waitedMs += performance.now() - askedAt
       const missed = this.#open(after, rows)
       const before = missed.at(-1) ?? after
       let isOver = false

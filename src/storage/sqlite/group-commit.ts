@@ -73,6 +73,8 @@ export class GroupCommit {
   /** The last commit. */
   #last: LogState
   #transactions = 0
+  #followedCommits = 0
+  #catchUps = 0
 
   constructor(parts: GroupCommitParts) {
     this.#parts = parts
@@ -85,7 +87,13 @@ export class GroupCommit {
   }
 
   get stats() {
-    return { transactions: this.#transactions, refused: this.#bodies.refused, waiting: this.#jobs.length }
+    return {
+      transactions: this.#transactions,
+      refused: this.#bodies.refused,
+      waiting: this.#jobs.length,
+      followedCommits: this.#followedCommits,
+      catchUps: this.#catchUps,
+    }
   }
 
   /** The position of the last commit. */
@@ -182,6 +190,8 @@ export class GroupCommit {
     const missed = commits.filter(({ position }) => position > this.#last.position)
     if (missed.length === 0) return
     this.#applyRows(missed)
+    this.#followedCommits += missed.length
+    this.#catchUps += 1
     for (const commit of missed) {
       this.#parts.audit.follow(commit.rows)
       await this.#parts.listener.committed(commit)
