@@ -84,6 +84,9 @@ import { crash, openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import type { Store } from './storage/store.ts'
 import { Contexts, type TransactionGuard } from './storage/transactions/contexts.ts'
 
+// Of the time in which a request has to be responded to: how long its change may wait for its turn.
+const MAX_QUEUE_SHARE = 0.5
+
 export interface Controller {
   /** The data directory. */
   readonly directory: string
@@ -207,6 +210,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     reportError: (error) => log.error({ err: error }, 'the store met a problem'),
     ...(fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
+    maxQueueMs: config['limits.answerTime'] * MAX_QUEUE_SHARE,
     beforeMigration: () => backUpBeforeMigration(backups, log),
     ...(commitLog ? { log: commitLog } : {}),
     ...(options.migrations ? { migrations: options.migrations } : {}),

@@ -256,7 +256,7 @@ const settings = {
   ),
   'limits.writeQueue': countSetting(
     1_000,
-    "How many changes may wait for the disk; more are refused with 429. Administrators' may be twice as many.",
+    "How many changes may wait for the disk; more are refused with 429, and so are changes that would wait for longer than half of `limits.answerTime`. Administrators' may be twice as many, and wait for twice as long.",
   ),
   'limits.sessionsPerIdentity': countSetting(
     500,

@@ -40,6 +40,8 @@ export interface Store {
    * @throws SERVER_TOO_MANY_REQUESTS if too many wait already, STORAGE_UNAVAILABLE if the disk cannot be written
    */
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T>
+  /** Requires that a transaction would not be refused now. @throws SERVER_TOO_MANY_REQUESTS */
+  requireRoom(): void
   /**
    * Applies what other controllers have committed to a log that they share.
    * @throws if the log is out of reach, or the rows are not those that it has led to

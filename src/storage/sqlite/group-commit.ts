@@ -13,15 +13,15 @@ import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
 import type { SqliteDatabase } from './connection.ts'
 import { ControlStatements, type LogState } from './control-statements.ts'
 import type { DatabaseFiles } from './database-files.ts'
+import { JobQueue } from './job-queue.ts'
 import { applyRowChanges, RowsDifferError } from './row-apply.ts'
 import { RowCapture } from './row-capture.ts'
 import { isBusy, isConstraintViolation, translateSqliteError } from './sqlite-errors.ts'
 import type { PreparedStatements } from './statements.ts'
+import { WritePace } from './write-pace.ts'
 
-// A group ends at the first of these limits. Larger groups commit more per fsync, but delay other requests: at 64 bodies the
-// 99th percentile of an event-loop turn stays under 10 ms.
+// Larger groups commit more per fsync, but delay other requests.
 const MAX_TRANSACTIONS = 64
-const MAX_GROUP_MS = 4
 
 // How long a group may wait for more transactions. It waits only while each turn of the event loop adds some: eight clients
 // that write continuously then share each commit, instead of four or five of them, and a single client does not wait.
@@ -54,6 +54,7 @@ interface GroupCommitParts {
   readonly clock: Clock
   readonly log: CommitLog
   readonly maxQueueLength: number
+  readonly maxQueueMs: number
   readonly listener: GroupListener
 }
 
@@ -64,7 +65,8 @@ export class GroupCommit {
   readonly #control: ControlStatements
   readonly #bodies: BodyRunner
   readonly #capture: RowCapture
-  #jobs: Job[] = []
+  readonly #pace: WritePace
+  readonly #jobs = new JobQueue()
   #isScheduled = false
   #gatheringSince = 0
   #running: Promise<void> | undefined
@@ -78,7 +80,8 @@ export class GroupCommit {
 
   constructor(parts: GroupCommitParts) {
     this.#parts = parts
-    const { connection, statements, audit } = parts
+    const { connection, statements, audit, maxQueueLength: maxLength, maxQueueMs: maxWaitMs, clock } = parts
+    this.#pace = new WritePace({ maxLength, maxWaitMs, clock })
     this.#control = new ControlStatements(connection)
     this.#bodies = new BodyRunner({ connection, statements, control: this.#control, audit })
     this.#capture = new RowCapture(connection)
@@ -108,18 +111,24 @@ export class GroupCommit {
 
   /**
    * Queues a transaction. Throws inside a body, because the inner transaction could only run after the outer one.
-   * @throws SERVER_TOO_MANY_REQUESTS if the queue is full; for privileged callers it is twice as long
+   * @throws SERVER_TOO_MANY_REQUESTS if the queue is full, or would take too long; for privileged callers it is twice as long
    */
   add<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
     if (this.isInsideBody) throw new StoreMisuseError('a transaction was started inside another one')
-    if (this.#jobs.length >= this.#parts.maxQueueLength * (origin.isPrivileged ? 2 : 1)) {
-      const cause = `${this.#jobs.length} transactions wait for their turn`
-      return Promise.reject(errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause, retryAfterSeconds: 1 }))
+    try {
+      this.requireRoom(origin.isPrivileged)
+    } catch (error) {
+      return Promise.reject(error)
     }
     return new Promise<T>((resolve, reject) => {
-      this.#jobs.push({ body, origin, resolve: resolve as (value: unknown) => void, reject })
+      this.#jobs.add({ body, origin, resolve: resolve as (value: unknown) => void, reject })
       this.#schedule()
     })
+  }
+
+  /** @throws SERVER_TOO_MANY_REQUESTS if the queue takes no further transaction */
+  requireRoom(isPrivileged = false): void {
+    this.#pace.requireRoom(this.#jobs.length, isPrivileged)
   }
 
   /** Settles once the queue is empty. */
@@ -177,9 +186,9 @@ export class GroupCommit {
     try {
       turn = await this.#parts.log.acquire(this.#last)
       await this.#follow(turn.missed)
-      if (this.#begin()) await this.#runGroup(turn, this.#jobs.splice(0))
+      if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll())
     } catch (error) {
-      for (const job of this.#jobs.splice(0)) job.reject(toUnavailableError(error))
+      for (const job of this.#jobs.takeAll()) job.reject(toUnavailableError(error))
     } finally {
       await turn?.abandon()
     }
@@ -235,7 +244,7 @@ export class GroupCommit {
         return false
       }
       this.#busyRetries = 0
-      for (const job of this.#jobs.splice(0)) job.reject(translateSqliteError(error))
+      for (const job of this.#jobs.takeAll()) job.reject(translateSqliteError(error))
       return false
     }
   }
@@ -251,7 +260,7 @@ export class GroupCommit {
       this.#noticeForeignWrites()
       const commit = await this.#makeCommit(group, outcomes)
       failure = await this.#commit(turn, commit)
-      this.#jobs = [...group.slice(outcomes.length), ...this.#jobs]
+      this.#jobs.putBack(group.slice(outcomes.length))
       if (failure === undefined) failure = await this.#announce(outcomes, commit)
       else audit.reset(mark)
     } catch (error) {
@@ -277,16 +286,18 @@ export class GroupCommit {
   }
 
   async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>): Promise<void> {
-    const started = performance.now()
+    const { clock } = this.#parts
+    const endsAt = this.#pace.beginGroup()
     const changes: Change[] = []
     for (const job of group.slice(0, MAX_TRANSACTIONS)) {
-      if (outcomes.length > 0 && performance.now() - started > MAX_GROUP_MS) break
+      if (outcomes.length > 0 && clock.monotonic() > endsAt) break
       const outcome = await this.#bodies.run(job, tables, changes)
       outcomes.push(outcome)
       if (outcome.isOk) for (const change of outcome.changes) changes.push(change)
       // If the disk is full, for example, SQLite rolls back the whole transaction, not only this savepoint.
       if (!this.#parts.connection.inTransaction) break
     }
+    this.#pace.endGroup(outcomes.length, group.length - outcomes.length + this.#jobs.length)
   }
 
   /** Detects writes of another process, after which projections may be outdated. */

@@ -55,6 +55,8 @@ export interface SqliteStoreOptions {
   readonly cacheMegabytes?: number
   /** How many transactions may wait for their turn; more are refused. */
   readonly maxQueueLength?: number
+  /** Transactions that would wait for longer are refused, too. By default they wait for as long as it takes. */
+  readonly maxQueueMs?: number
   /** Called before a database that has data is migrated. */
   readonly beforeMigration?: () => Promise<unknown>
   /** For tests. Defaults to those of this program. */
@@ -109,7 +111,7 @@ class SqliteStore implements Store {
 
   constructor(file: string, connection: SqliteDatabase, clock: Clock, options: SqliteStoreOptions) {
     const { auditSealer, reportError, fail = crash, log = new LocalLog() } = options
-    const { maxQueueLength = MAX_QUEUE_LENGTH } = options
+    const { maxQueueLength = MAX_QUEUE_LENGTH, maxQueueMs = Number.POSITIVE_INFINITY } = options
     const statements = new PreparedStatements(connection)
     const audit = new Audit(auditSealer, clock, log.node, readChainHead(connection, auditSealer, clock.now(), log.node))
     this.auditSealer = auditSealer
@@ -124,7 +126,7 @@ class SqliteStore implements Store {
     this.#streams = new Streams(file, files, this.#scans)
     this.#reportError = reportError
     this.#queue = new GroupCommit({
-      ...{ connection, statements, audit, files, clock, log, maxQueueLength },
+      ...{ connection, statements, audit, files, clock, log, maxQueueLength, maxQueueMs },
       listener: {
         committed: (commit) => this.#announce(commit),
         foreignWrite: () => {
@@ -161,6 +163,10 @@ class SqliteStore implements Store {
     if (this.#isClosed) return Promise.reject(new StoreMisuseError('the store is closed'))
     if (this.#failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: this.#failure }))
     return this.#queue.add(body, origin)
+  }
+
+  requireRoom(): void {
+    this.#queue.requireRoom()
   }
 
   /** The error after which nothing may be served. */
