@@ -72,7 +72,8 @@ export function decide(index: GrantIndex, source: PostureSource, question: Acces
   const granting = index.filterGrantingService(index.findServicePolicies(identity, type), serviceId)
   const evaluation = new PostureEvaluation(index, source, question)
   const evaluated = granting.map((policy) => evaluation.evaluatePolicy(policy))
-  const isJudgedByRouters = apiSessionId !== undefined && source.reportsToRouters(apiSessionId)
+  const demandsPosture = evaluated.some(({ findings }) => findings.length > 0)
+  const isJudgedByRouters = demandsPosture && apiSessionId !== undefined && source.reportsToRouters(apiSessionId)
   const policies = isJudgedByRouters ? evaluated.map(withoutMachine) : evaluated
   return { isGranted: policies.length > 0, ...combinePolicies(policies), policies }
 }

@@ -307,10 +307,18 @@ async function querySessions({ db }: Reading, wanted: SessionCriteria): Promise<
       ]),
     )
   }
-  const rows = await query.execute()
-  const candidates = rows.map(({ identityId, roleAttributes, ...session }) => ({
-    ...session,
-    identity: { id: identityId, attributes: JSON.parse(roleAttributes) as string[] },
-  }))
-  return matching ? candidates.filter(({ identity }) => matchesSelector(matching, identity)) : candidates
+  // An identity is read once for each of its sessions, and most identities have the attributes of others.
+  const attributesByText = new Map<string, readonly string[]>()
+  const candidates: CandidateSession[] = []
+  for (const { id, createdAt, serviceId, type, apiSessionId, identityId, roleAttributes } of await query.execute()) {
+    let attributes = attributesByText.get(roleAttributes)
+    if (!attributes) {
+      attributes = JSON.parse(roleAttributes) as string[]
+      attributesByText.set(roleAttributes, attributes)
+    }
+    const identity = { id: identityId, attributes }
+    if (matching && !matchesSelector(matching, identity)) continue
+    candidates.push({ id, createdAt, serviceId, type, apiSessionId, identity })
+  }
+  return candidates
 }
