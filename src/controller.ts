@@ -302,7 +302,7 @@ async function assemble(
   const ticketKeys = new TicketKeys({ cipher: secretCipher, entities })
   // The foreign intermediates that clients presented are in memory only, and resumed sessions come without them.
   auth.presentedIssuers.onIntermediatesChange(() => ticketKeys.confineToProcess())
-  const openIdConnect = createOpenIdConnect({ auth, clock, config, tokenKeys })
+  const openIdConnect = createOpenIdConnect({ auth, clock, config, tokenKeys, isShared })
   const sessionTokens = new SessionTokens({
     ...{ apiSessions, clock, entities, keys: tokenKeys },
     issuer: `https://${getAdvertisedAddress(config)}`,

@@ -39,7 +39,8 @@ export function requireRequest(call: Call<{ readonly id?: string } | undefined>)
   const { body, query } = call
   const id = body?.id ?? query.authRequestID ?? query.id
   const request = findOwnRequest(call, String(id ?? ''))
-  if (!request) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in, or its time is over' })
+  const { hint } = call.controller.openIdConnect.requests
+  if (!request) throw errors.UNAUTHORIZED({ message: `there is no such sign-in, or its time is over${hint}` })
   return request
 }
 

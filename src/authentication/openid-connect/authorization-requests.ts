@@ -1,8 +1,8 @@
 // The authorization requests under way: in memory, and bounded, because anyone may begin one.
 //
 // A request of a client that has not proven a credential yet gives way to later ones, first to those of the same source. One whose
-// client has signed in is bounded by the limits of sign-ins. A restart loses all of them, and clients begin again. The session of a
-// sign-in whose client does not come for its tokens ends by itself.
+// client has signed in is bounded by the limits of sign-ins. A restart loses all of them, and clients begin again, as they do if they go on
+// at another controller. The session of a sign-in whose client does not come for its tokens ends by itself.
 import { hash, randomBytes } from 'node:crypto'
 import type { IssuerEndpoints } from '../../client/authorization-url.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
@@ -65,6 +65,8 @@ type NewRequest = Pick<PendingAuthorization, 'issuer' | 'configTypes' | 'source'
 export class AuthorizationRequests {
   readonly #clock: Clock
   readonly #limits: RequestLimits
+  /** The part of the message about an unknown request that names another reason than its age. */
+  readonly hint: string
   /** Requests without a sign-in, in the order in which they began; below, those with one. */
   readonly #open = new Map<string, PendingAuthorization>()
   readonly #signedIn = new Map<string, PendingAuthorization>()
@@ -73,8 +75,10 @@ export class AuthorizationRequests {
   /** Hash of a code → its request. */
   readonly #byCode = new Map<string, PendingAuthorization>()
 
-  constructor(clock: Clock, limits: RequestLimits = LIMITS) {
+  /** @param isShared whether there may be other controllers, which do not know the requests of this one */
+  constructor(clock: Clock, limits: RequestLimits = LIMITS, isShared = false) {
     this.#clock = clock
+    this.hint = isShared ? ', or it began at another controller: all steps of a sign-in have to be sent to one' : ''
     this.#limits = limits
   }
 

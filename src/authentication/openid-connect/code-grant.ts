@@ -36,7 +36,7 @@ export async function redeemCode(
   if (!code) throw new OAuthError('invalid_request', 'the code is missing')
   if (!redirectUri) throw new OAuthError('invalid_request', 'the redirect_uri is missing')
   const request = requests.findByCode(code)
-  if (!request?.login) throw new OAuthError('invalid_grant', 'the code is unknown, or was used')
+  if (!request?.login) throw new OAuthError('invalid_grant', `the code is unknown, or was used${requests.hint}`)
   const { login } = request
   requireBinding(request, parameters)
   if (request.isRedeemed) {

@@ -36,11 +36,12 @@ export function createOpenIdConnect({
   clock,
   config,
   tokenKeys,
-}: Pick<OpenIdParts, 'auth' | 'clock' | 'config' | 'tokenKeys'>) {
+  isShared,
+}: Pick<OpenIdParts, 'auth' | 'clock' | 'config' | 'tokenKeys'> & { readonly isShared: boolean }) {
   const revokedTokens = new RevokedTokens()
   return {
     issuers: new Issuers(config),
-    requests: new AuthorizationRequests(clock),
+    requests: new AuthorizationRequests(clock, undefined, isShared),
     externalAuthorizations: new ExternalAuthorizations({ clock, signers: auth.signers }),
     accessTokens: new VerifiedAccessTokens(clock, tokenKeys, revokedTokens),
     revokedTokens,
