@@ -183,6 +183,8 @@ export interface OpenOptions {
   readonly config: Config
   readonly clock: Clock
   readonly log: Log
+  /** Whether the time is that of the database that controllers share; false in tests whose clocks stand still. Defaults to true. */
+  readonly followsDatabaseTime?: boolean
   /** Whether it may differ from the other controllers of the network in settings that are the same on all. */
   readonly hasOtherSettings?: boolean
   /** The migrations of the store, for tests. Defaults to the migrations of this program. */
@@ -196,14 +198,16 @@ export interface OpenOptions {
  * @throws DataDirectoryError, KeyFileError, and STORAGE_UNAVAILABLE if the database cannot be used; then nothing stays open
  */
 export async function openController(options: OpenOptions): Promise<Controller> {
-  const { directory, config, clock, log, fail } = options
+  const { directory, config, log, fail, followsDatabaseTime = true } = options
   const paths = getDataPaths(directory)
-  const startedAt = clock.now()
   requireDatabase(directory)
   const auditSealer = runAsOwner(directory, () => new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)))
-  const backups = new Backups({ directory, config, clock, log })
   const place = findLogPlace(directory, config)
-  const cluster = place && (await Cluster.connect(place, { directory, clock, log, fail: fail ?? crash }))
+  const clusterParts = { directory, clock: options.clock, followsDatabaseTime, log, fail: fail ?? crash }
+  const cluster = place && (await Cluster.connect(place, clusterParts))
+  const clock = cluster?.clock ?? options.clock
+  const startedAt = clock.now()
+  const backups = new Backups({ directory, config, clock, log })
   const commitLog = options.commitLog ?? cluster?.commitLog
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
@@ -227,10 +231,13 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     }))
     cluster?.files.onChange((names) => followSharedFiles(names, authority, fail ?? crash))
     await requireSecretsKey(store.db, secretCipher, paths.secretsKey)
-    const controller = await assemble(options, {
-      ...{ startedAt, authority, tokens, store, cluster, secretCipher, backups },
-      isShared: commitLog?.isDeciding === true,
-    })
+    const controller = await assemble(
+      { ...options, clock },
+      {
+        ...{ startedAt, authority, tokens, store, cluster, secretCipher, backups },
+        isShared: commitLog?.isDeciding === true,
+      },
+    )
     if (isRotationUnfinished(paths)) {
       const context = controller.contexts.create({ kind: 'system' })
       await reencryptSecrets(context, secretCipher)

@@ -120,13 +120,15 @@ export interface TestOptions {
    * the tests write to the database past the controller.
    */
   readonly isFollowed?: boolean
+  /** Whether the time is that of the database, among several controllers: for clocks that do not stand still. */
+  readonly followsDatabaseTime?: boolean
   /** A log that it shares with other controllers. Then none follows it besides these. */
   readonly commitLog?: CommitLog
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
   const { clock = new TestClock(), settings = {}, operations, trustedCaller, live, migrations } = options
-  const { passwordCost = CHEAP_PASSWORDS, isFollowed = isEachFollowed } = options
+  const { passwordCost = CHEAP_PASSWORDS, isFollowed = isEachFollowed, followsDatabaseTime = false } = options
   const log = recordErrors(options.log ?? silentLog)
   const directory = options.directory ?? copyOfTemplate()
   const listeners = [{ address: '127.0.0.1:0', apis: ['client', 'management'], dialect: 'native' }]
@@ -139,7 +141,7 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   const isAlone = options.commitLog === undefined && config['cluster.database'] === undefined
   const commitLog = isAlone ? localLog : options.commitLog
   const openOptions = {
-    ...{ directory, config, clock, log, passwordCost },
+    ...{ directory, config, clock, log, passwordCost, followsDatabaseTime },
     ...(commitLog ? { commitLog } : {}),
     ...(live ? { live } : {}),
     ...(migrations ? { migrations } : {}),

@@ -78,7 +78,7 @@ function finish(call: Call<unknown>): Response {
   requireIssuer(call)
   const { requests } = controller.openIdConnect
   const request = findOwnRequest(call, String(query.id ?? ''))
-  if (!request) throw new OAuthError('invalid_request', 'there is no such sign-in, or its time is over')
+  if (!request) throw new OAuthError('invalid_request', `there is no such sign-in, or its time is over${requests.hint}`)
   const { redirectUri, state } = request
   if (findPendingFactors(controller, request) !== undefined) {
     const error_description = 'the sign-in is not complete'

@@ -29,7 +29,8 @@ const EXTERNAL = {
 function requireBrowserRequest(call: PageCall, id: string): PendingAuthorization {
   requireIssuer(call)
   const request = findOwnRequest(call, id)
-  if (request?.browser === undefined) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in' })
+  const { hint } = call.controller.openIdConnect.requests
+  if (request?.browser === undefined) throw errors.UNAUTHORIZED({ message: `there is no such sign-in${hint}` })
   return request
 }
 

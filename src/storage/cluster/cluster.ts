@@ -15,7 +15,8 @@ import { Heartbeat } from './heartbeat.ts'
 import { Lease } from './lease.ts'
 import { LogFollower } from './log-follower.ts'
 import type { LogPlace } from './log-place.ts'
-import { ClusterNodes } from './nodes.ts'
+import { type ClockOffset, NetworkClock } from './network-clock.ts'
+import { ClusterNodes, readClockOffset } from './nodes.ts'
 import { SharedFiles } from './shared-files.ts'
 
 // Contact is proven several times within a lease of the usual length, also if a response is lost.
@@ -29,6 +30,8 @@ export interface ClusterParts {
   /** The data directory. */
   readonly directory: string
   readonly clock: Clock
+  /** Whether the time is that of the database. False in tests whose clocks stand still. */
+  readonly followsDatabaseTime: boolean
   readonly log: Log
   /** Stops the process. */
   readonly fail: (error: Error) => void
@@ -41,6 +44,8 @@ export class Cluster {
   /** The keys and certificates of all of them. */
   readonly files: SharedFiles
   readonly lease: Lease
+  /** The time that all of them have. */
+  readonly clock: NetworkClock
   readonly nodes: ClusterNodes
   readonly #parts: ClusterParts
   readonly #place: LogPlace
@@ -58,10 +63,12 @@ export class Cluster {
     this.name = name
     this.#place = place
     this.#parts = parts
+    this.clock = new NetworkClock(parts.clock)
     this.files = new SharedFiles(parts.directory, clusterKey)
     this.commitLog = new PostgresLog({ database, cipher, node: name })
     this.#contact = new LogConnection({ ...database, responseTimeoutMs: CONTACT_TIMEOUT_MS })
     this.nodes = new ClusterNodes({ connection: this.#contact, name, address, leaseMs })
+    this.nodes.onClockOffset = (offset) => this.#followTime(offset)
     this.nodes.listDuties = () => this.#duties.filter(({ isHeld }) => isHeld).map(({ name }) => name)
     this.lease = new Lease({
       clock: parts.clock,
@@ -78,10 +85,16 @@ export class Cluster {
       const head = await connection.run(requireLog)
       requireNetwork(head, readLogStart(getDataPaths(parts.directory).database).network)
       requireClusterKey(head, cipher)
+      const cluster = new Cluster(place, cipher, parts)
+      cluster.#followTime(await connection.run((client) => readClockOffset(client, () => parts.clock.now())))
+      return cluster
     } finally {
       connection.end()
     }
-    return new Cluster(place, cipher, parts)
+  }
+
+  #followTime(offset: ClockOffset): void {
+    if (this.#parts.followsDatabaseTime) this.clock.follow(offset)
   }
 
   /** Claims the name of this controller, and applies what others have committed. @throws NodeNameTakenError */

@@ -1,7 +1,9 @@
 // The controllers of a cluster: each keeps a row in PostgreSQL, which says that it runs, how far it has followed the log, and what it does.
+import type { Client } from 'pg'
 import { newId } from '../../foundation/ids.ts'
 import { version } from '../../foundation/version.ts'
 import type { LogConnection } from '../postgres/log-connection.ts'
+import type { ClockOffset } from './network-clock.ts'
 
 /** The facts that a controller tells the others at each contact. */
 export interface NodeDetails {
@@ -112,6 +114,8 @@ export class ClusterNodes {
   #databaseOffsetMs: number | undefined
   /** The work that this controller does for all, asked at each contact. */
   listDuties: () => readonly string[] = () => []
+  /** Told at each contact, at once. */
+  onClockOffset: (offset: ClockOffset) => void = () => {}
 
   constructor(parts: NodesParts) {
     this.#parts = parts
@@ -192,7 +196,9 @@ export class ClusterNodes {
       // A query, and not a commit, would succeed on a former primary whose standby has taken over.
       Promise.all([client.query<{ isDraining: boolean }>(REPORT, values), client.query<Row>(READ_ALL)]),
     )
-    this.#databaseOffsetMs = Number(all.rows[0]?.databaseNow) - (sentAt + now()) / 2
+    const offset = toClockOffset(Number(all.rows[0]?.databaseNow), sentAt, now())
+    this.#databaseOffsetMs = offset.offsetMs
+    this.onClockOffset(offset)
     this.#take(all.rows)
     const [row] = own.rows
     if (!row) throw new NodeNameTakenError(name)
@@ -248,4 +254,15 @@ export class ClusterNodes {
     const { rowCount } = await this.#parts.connection.run((client) => client.query(DRAIN, [name, isDraining]))
     return rowCount === 1
   }
+}
+
+/** Asks how far the clock of the database is ahead of that of this machine. */
+export async function readClockOffset(client: Client, now: () => number): Promise<ClockOffset> {
+  const sentAt = now()
+  const { rows } = await client.query<{ now: string }>('select extract(epoch from clock_timestamp()) * 1000 as now')
+  return toClockOffset(Number(rows[0]?.now), sentAt, now())
+}
+
+function toClockOffset(databaseNow: number, sentAt: number, receivedAt: number): ClockOffset {
+  return { offsetMs: databaseNow - (sentAt + receivedAt) / 2, roundTripMs: receivedAt - sentAt }
 }
