@@ -13,8 +13,6 @@ const world = useNetworkPerTest({ settings: OIDC_SETTINGS })
 let people: readonly People[]
 
 beforeEach(async () => {
-  const clocks = world.nodes.map(({ clock }) => clock)
-  for (const clock of clocks) clock.set((clocks[0]?.now() ?? 0) - clock.now())
   people = await Promise.all(world.nodes.map((node) => People.in(node, `administrator of ${node.name}`)))
 })
 

@@ -37,17 +37,18 @@ export class NetworkOfControllers {
   static async open(options: NetworkOptions = {}): Promise<NetworkOfControllers> {
     const template = copyOfTemplate()
     const network = new NetworkOfControllers(new MemoryLog(readPosition(template)), options)
+    const startedAt = new TestClock().now()
     for (let nth = 1; nth <= (options.count ?? 2); nth++) {
       const directory = join(mkdtempSync(join(tmpdir(), 'controller-node-')), 'data')
       cpSync(template, directory, { recursive: true })
-      network.nodes.push(await network.#openNode(`node ${nth}`, directory, new TestClock()))
+      network.nodes.push(await network.#openNode(`node ${nth}`, directory, new TestClock(startedAt)))
     }
     rmSync(template, { recursive: true, force: true })
     await network.catchUp()
     return network
   }
 
-  /** Lets time pass on every node. */
+  /** Lets time pass on every node. Their clocks show the same at the beginning. */
   advance(milliseconds: number): void {
     for (const { clock } of this.nodes) clock.advance(milliseconds)
   }
