@@ -18,3 +18,15 @@ it('a build says its version and its time, and from a clone its revision', async
   expect(new Date(buildDate).toISOString()).toBe(buildDate)
   expect(revision).toMatch(isClone ? /^[0-9a-f]{12}(-dirty)?$/ : /^unknown$/)
 })
+
+it('builds of one revision say the same time, which a packager may state', async () => {
+  // Outside of what TypeScript checks, as the rest of the build.
+  const script = '../../.ci/build-info.mjs'
+  const { readBuildInfo } = (await import(/* @vite-ignore */ script)) as {
+    readBuildInfo(env?: NodeJS.ProcessEnv): { buildDate: string }
+  }
+  const stated = readBuildInfo({ SOURCE_DATE_EPOCH: '1767225600' })
+
+  expect(stated.buildDate).toBe('2026-01-01T00:00:00.000Z')
+  if (isClone) expect(readBuildInfo({})).toEqual(readBuildInfo({}))
+})

@@ -23,14 +23,21 @@ const installed = join(home, 'lib', 'node_modules', 'edge-controller')
 const binary = join(installed, 'bin', 'run.js')
 const env = cleanEnvironment(home)
 const data = join(home, 'data')
+let packed: string
 let served: Served
+
+/** Packs what is built. @returns the path of the file in the folder */
+function pack(folder: string): string {
+  const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder]
+  const name = execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  return join(folder, name)
+}
 
 /** Unpacks the package, with links to the packages that npm would install with it. */
 function install(): void {
   mkdirSync(installed, { recursive: true })
-  const pack = ['pack', '--ignore-scripts', '--silent', '--pack-destination', home]
-  const file = execFileSync('npm', pack, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
-  execFileSync('tar', ['-xzf', join(home, file), '-C', installed, '--strip-components=1'])
+  packed = pack(home)
+  execFileSync('tar', ['-xzf', packed, '-C', installed, '--strip-components=1'])
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: boolean; devOptional?: boolean; optional?: boolean }>
   }
@@ -63,7 +70,7 @@ describe('the package', () => {
         !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?|grafana-dashboard\.json|prometheus-rules\.yaml)$/.test(
           path,
         ) &&
-        !['oclif.manifest.json', 'package.json', 'README.md', 'SECURITY.md', 'LICENSE'].includes(path),
+        !['oclif.manifest.json', 'package.json', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE'].includes(path),
     )
 
     expect(others).toEqual([])
@@ -74,17 +81,47 @@ describe('the package', () => {
 
     expect(files).toEqual(
       expect.arrayContaining([
+        'LICENSE',
+        'README.md',
+        'CHANGELOG.md',
+        'SECURITY.md',
         'docs/end-users.md',
         'docs/operations/Dockerfile',
         'docs/operations/edge-controller.service',
       ]),
     )
-    for (const document of files.filter((path) => path.startsWith('docs/') && path.endsWith('.md'))) {
+    for (const document of files.filter((path) => path.endsWith('.md'))) {
       const text = readFileSync(join(installed, document), 'utf8')
       for (const [, target = ''] of text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)) {
         expect(files, `${document} names ${target}`).toContain(join(dirname(document), target))
       }
     }
+  })
+
+  it('is the same file if it is packed again', () => {
+    const again = pack(mkdtempSync(join(home, 'again-')))
+
+    expect(readFileSync(again).equals(readFileSync(packed))).toBe(true)
+  }, 90_000)
+
+  it('has the documents that its messages name', () => {
+    const files = listFiles()
+    const texts = files.filter((path) => /^(?:dist\/cli\/.+\.js|dist\/api\.json|oclif\.manifest\.json)$/.test(path))
+    const names = texts.flatMap((path) => [
+      ...readFileSync(join(installed, path), 'utf8').matchAll(/\bdocs\/[\w/-]+\.(?:md|yaml|json|service)\b/g),
+    ])
+
+    expect(names.length).toBeGreaterThan(0)
+    expect([...new Set(names.map(([name]) => name))].filter((name) => !files.includes(name))).toEqual([])
+  })
+
+  it('has a changelog whose newest section is about its version, or about one that is to come', () => {
+    const { version } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'))
+    const changelog = readFileSync(join(installed, 'CHANGELOG.md'), 'utf8')
+    const [, newest, state] = /^## (\d+\.\d+\.\d+) \((not released yet|\d{4}-\d\d-\d\d)\)$/m.exec(changelog) ?? []
+
+    expect(newest).toBeDefined()
+    if (state !== 'not released yet') expect(newest).toBe(version)
   })
 
   it('says its version', async () => {
@@ -115,7 +152,7 @@ describe('the package', () => {
     expect([login.code, create.code, list.code]).toEqual([0, 0, 0])
     expect(list.stdout).toContain('laptop')
     expect(await served.stop()).toBe(0)
-  })
+  }, 90_000)
 
   it('serves metrics, a console and a log as text, whose libraries are loaded on demand', async () => {
     const consoleDirectory = mkdtempSync(join(home, 'console-'))
