@@ -74,6 +74,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
       config,
       clock: systemClock,
       log,
+      waitsForOlder: true,
       // Its memory no longer holds what the database holds, which it reads again at its start; or another process has its name.
       fail(error) {
         log.fatal({ err: error }, 'the controller stops')

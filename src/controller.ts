@@ -187,6 +187,8 @@ export interface OpenOptions {
   readonly followsDatabaseTime?: boolean
   /** Whether it may differ from the other controllers of the network in settings that are the same on all. */
   readonly hasOtherSettings?: boolean
+  /** Whether it waits until controllers of older releases have stopped, if it needs a newer schema than they know; otherwise it is refused. */
+  readonly waitsForOlder?: boolean
   /** The migrations of the store, for tests. Defaults to the migrations of this program. */
   readonly migrations?: readonly Migration[]
   /** The cost of password hashes, for tests. Defaults to the recommended cost. */
@@ -203,11 +205,19 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   requireDatabase(directory)
   const auditSealer = runAsOwner(directory, () => new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)))
   const place = findLogPlace(directory, config)
-  const clusterParts = { directory, clock: options.clock, followsDatabaseTime, log, fail: fail ?? crash }
+  const { migrations = MIGRATIONS } = options
+  const clusterParts = { directory, clock: options.clock, followsDatabaseTime, log, fail: fail ?? crash, migrations }
   const cluster = place && (await Cluster.connect(place, clusterParts))
   const clock = cluster?.clock ?? options.clock
   const startedAt = clock.now()
   const backups = new Backups({ directory, config, clock, log })
+  const beforeMigration = () => backUpBeforeMigration(backups, log)
+  await cluster
+    ?.upgradeSchema({ migrations, isWaiting: options.waitsForOlder ?? false, beforeMigration })
+    .catch(async (error: unknown) => {
+      await cluster.close()
+      throw error
+    })
   const commitLog = options.commitLog ?? cluster?.commitLog
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
@@ -215,9 +225,9 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     ...(fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
     maxQueueMs: config['limits.answerTime'] * MAX_QUEUE_SHARE,
-    beforeMigration: () => backUpBeforeMigration(backups, log),
+    beforeMigration,
     ...(commitLog ? { log: commitLog } : {}),
-    ...(options.migrations ? { migrations: options.migrations } : {}),
+    migrations,
   })
   try {
     // Before anything is read into memory, and before the keys and certificates that the controllers share are.
@@ -274,7 +284,7 @@ interface OpenedFiles {
 }
 
 async function assemble(
-  { directory, config, clock: systemClock, log, live: givenLive, passwordCost, migrations = MIGRATIONS }: OpenOptions,
+  { directory, config, clock: systemClock, log, live: givenLive, passwordCost }: OpenOptions,
   { startedAt, authority, tokens, store, cluster, secretCipher, backups, isShared }: OpenedFiles,
 ): Promise<Controller> {
   const clock = new WatchedClock(systemClock)
@@ -378,7 +388,7 @@ async function assemble(
     isLive: (node) => cluster?.nodes.list().some(({ name, isLive }) => name === node && isLive) ?? false,
   })
   const settings = digestEqualSettings(config)
-  cluster?.nodes.describeBy(() => ({ migration: migrations.at(-1)?.name ?? '', settings, routers: connected.size }))
+  cluster?.nodes.describeBy(() => ({ settings, routers: connected.size }))
   const receipts = new RootReceipts(authority, log)
   const own = new OwnCertificates({
     ...{ authority, config, entities, membership, receipts, log },

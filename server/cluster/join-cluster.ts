@@ -16,7 +16,7 @@ import { SharedFiles } from '../../src/storage/cluster/shared-files.ts'
 import { downloadSnapshot } from '../../src/storage/cluster/snapshots.ts'
 import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
-import { requireClusterKey, requireLog } from '../../src/storage/postgres/log-tables.ts'
+import { requireClusterKey, requireKnownSchema, requireLog } from '../../src/storage/postgres/log-tables.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
 
@@ -49,6 +49,7 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
     try {
       const head = await connection.run(requireLog)
       requireClusterKey(head, cipher)
+      await requireKnownSchema(head)
       await downloadSnapshot(connection, cipher, paths.database)
     } finally {
       connection.end()

@@ -14,6 +14,27 @@ export interface LogPosition {
 /** A commit with the rows that it changes, for a log to take. */
 export interface CommitDraft extends Commit {
   readonly rows: readonly RowChange[]
+  /** The schema to which each controller migrates its rows at this place, of a commit that does nothing else. */
+  readonly migration?: LogSchema
+}
+
+/** The schema of the rows that the commits of a log change. */
+export interface LogSchema {
+  /** The name of the newest migration. */
+  readonly migration: string
+  /** The digest of the schema that it leads to. */
+  readonly digest: string
+  /** The version of the controller that ran it. */
+  readonly release: string
+}
+
+/** The log was migrated to a schema that this program does not know. */
+export class SchemaMovedError extends Error {
+  override readonly name = 'SchemaMovedError'
+
+  constructor({ migration, release }: LogSchema) {
+    super(`the network was migrated by release ${release} (${migration}): install release ${release} or later here`)
+  }
 }
 
 /** A commit that a log has taken. It is plain JSON. */

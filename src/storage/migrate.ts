@@ -7,6 +7,7 @@ import { Kysely, SqliteDialect } from 'kysely'
 import type { Clock } from '../foundation/clock.ts'
 import { version } from '../foundation/version.ts'
 import { DataDirectoryError } from '../settings/data-directory.ts'
+import type { LogSchema } from './commit-log.ts'
 import { up as initial } from './migrations/0001-initial.ts'
 import { seed } from './seed.ts'
 import { openInMemory, type SqliteDatabase } from './sqlite/connection.ts'
@@ -78,6 +79,12 @@ export async function requireOwnSchema(
   const remedy =
     'run the build that made it; to change to this one, controller export there, and controller apply here in a new directory'
   throw new DataDirectoryError('OTHER_SCHEMA', message, remedy)
+}
+
+/** The schema that migrations lead to, as a log states it. */
+export async function describeSchema(migrations: readonly Migration[]): Promise<LogSchema> {
+  const { name: migration } = migrations.at(-1) as Migration
+  return { migration, digest: await computeSchema(migrations), release: version.version }
 }
 
 const SHOWN_DIGITS = 12

@@ -5,6 +5,7 @@ import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { createLog } from '../../src/storage/postgres/log-tables.ts'
 import { readLogStart, setNetwork } from '../../src/storage/sqlite/log-start.ts'
 import { copyOfTemplate, type TestController, type TestOptions, testController } from './controller.ts'
+import { allowFaults } from './faults.ts'
 import { CLUSTER_KEY, logCipher } from './log-start.ts'
 import type { TestPostgres } from './postgres.ts'
 
@@ -20,6 +21,8 @@ export class TestCluster {
 
   /** Creates the log of a network that has no commits yet. */
   static async create(server: TestPostgres): Promise<TestCluster> {
+    // On a busy machine, contact with the database can be lost for a while.
+    allowFaults(/the log of the cluster cannot be read|a duty could not be proven|no contact with the cluster/)
     const url = await server.createDatabase()
     const directory = copyOfTemplate()
     const { clusterKey, database } = getDataPaths(directory)

@@ -124,6 +124,10 @@ export interface TestOptions {
   readonly followsDatabaseTime?: boolean
   /** A log that it shares with other controllers. Then none follows it besides these. */
   readonly commitLog?: CommitLog
+  /** Takes the error that would end its process. */
+  readonly fail?: (error: Error) => void
+  /** Whether it waits until controllers of older releases have stopped, as a served one does. */
+  readonly waitsForOlder?: boolean
 }
 
 export async function testController(options: TestOptions = {}): Promise<TestController> {
@@ -143,6 +147,8 @@ export async function testController(options: TestOptions = {}): Promise<TestCon
   const openOptions = {
     ...{ directory, config, clock, log, passwordCost, followsDatabaseTime },
     ...(commitLog ? { commitLog } : {}),
+    ...(options.fail ? { fail: options.fail } : {}),
+    ...(options.waitsForOlder ? { waitsForOlder: true } : {}),
     ...(live ? { live } : {}),
     ...(migrations ? { migrations } : {}),
   }

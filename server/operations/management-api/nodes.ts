@@ -22,7 +22,7 @@ const nodeSchema = {
       ...text,
       enum: nodeStates,
       description:
-        'live: it runs. draining: it gives up what it does. drained: nothing is left to do, and it can be stopped. silent: it has not ended, but is not in contact. stopped: it has ended.',
+        'waiting: it waits until controllers of older releases stop. live: it runs. draining: it gives up what it does. drained: nothing is left to do, and it can be stopped. silent: it has not ended, but is not in contact. stopped: it has ended.',
     },
     version: text,
     address: text,

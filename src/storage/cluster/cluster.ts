@@ -4,9 +4,10 @@ import { type Clock, systemClock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
+import type { Migration } from '../migrate.ts'
 import { LogCipher } from '../postgres/log-cipher.ts'
 import { LogConnection } from '../postgres/log-connection.ts'
-import { requireClusterKey, requireLog, requireNetwork } from '../postgres/log-tables.ts'
+import { requireClusterKey, requireKnownSchema, requireLog, requireNetwork } from '../postgres/log-tables.ts'
 import { PostgresLog } from '../postgres/postgres-log.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
 import type { Store } from '../store.ts'
@@ -18,6 +19,7 @@ import type { LogPlace } from './log-place.ts'
 import { type ClockOffset, NetworkClock } from './network-clock.ts'
 import { ClusterNodes, readClockOffset } from './nodes.ts'
 import { SharedFiles } from './shared-files.ts'
+import { type UpgradeParts, upgradeSchema } from './upgrade-schema.ts'
 
 // Contact is proven several times within a lease of the usual length, also if a response is lost.
 const CONTACT_TIMEOUT_MS = 1_000
@@ -35,6 +37,8 @@ export interface ClusterParts {
   readonly log: Log
   /** Stops the process. */
   readonly fail: (error: Error) => void
+  /** The migrations of this program. */
+  readonly migrations: readonly Migration[]
 }
 
 export class Cluster {
@@ -53,6 +57,7 @@ export class Cluster {
   readonly #contact: LogConnection
   readonly #duties: Duty[] = []
   #timers: Duty | undefined
+  #isWaiting = false
   #store: Store | undefined
   #heartbeat: Heartbeat | undefined
   #follower: LogFollower | undefined
@@ -69,6 +74,8 @@ export class Cluster {
     this.#contact = new LogConnection({ ...database, responseTimeoutMs: CONTACT_TIMEOUT_MS })
     this.nodes = new ClusterNodes({ connection: this.#contact, name, address, leaseMs })
     this.nodes.onClockOffset = (offset) => this.#followTime(offset)
+    const migration = parts.migrations.at(-1)?.name ?? ''
+    this.nodes.describeBy(() => ({ migration, isWaiting: this.#isWaiting }))
     this.nodes.listDuties = () => this.#duties.filter(({ isHeld }) => isHeld).map(({ name }) => name)
     this.lease = new Lease({
       clock: parts.clock,
@@ -85,6 +92,7 @@ export class Cluster {
       const head = await connection.run(requireLog)
       requireNetwork(head, readLogStart(getDataPaths(parts.directory).database).network)
       requireClusterKey(head, cipher)
+      await requireKnownSchema(head, parts.migrations)
       const cluster = new Cluster(place, cipher, parts)
       cluster.#followTime(await connection.run((client) => readClockOffset(client, () => parts.clock.now())))
       return cluster
@@ -95,6 +103,23 @@ export class Cluster {
 
   #followTime(offset: ClockOffset): void {
     if (this.#parts.followsDatabaseTime) this.clock.follow(offset)
+  }
+
+  /**
+   * Leads the rows of the directory to the schema of this program, before the store opens them.
+   * @throws DataDirectoryError `OLDER_CONTROLLERS`, NodeNameTakenError
+   */
+  async upgradeSchema(options: Pick<UpgradeParts, 'migrations' | 'isWaiting' | 'beforeMigration'>): Promise<void> {
+    const { directory, log } = this.#parts
+    const { clock, commitLog, nodes } = this
+    const databaseFile = getDataPaths(directory).database
+    const readMachineTime = () => this.lease.now().wall
+    this.#isWaiting = true
+    try {
+      await upgradeSchema({ ...options, databaseFile, clock, readMachineTime, log, commitLog, nodes })
+    } finally {
+      this.#isWaiting = false
+    }
   }
 
   /** Claims the name of this controller, and applies what others have committed. @throws NodeNameTakenError */

@@ -2,10 +2,10 @@
 import type { ClusterNode, ClusterNodes } from './nodes.ts'
 
 /**
- * `live`: it runs. `draining`: it gives up what it does. `drained`: it has given it up. `silent`: it has not said that it ended, but is
+ * `waiting`: it waits until those of older releases have stopped, because it needs a newer schema. `live`: it runs. `draining`: it gives up what it does. `drained`: it has given it up. `silent`: it has not said that it ended, but is
  * in contact no more. `stopped`: it has ended.
  */
-export const nodeStates = ['live', 'draining', 'drained', 'silent', 'stopped'] as const
+export const nodeStates = ['waiting', 'live', 'draining', 'drained', 'silent', 'stopped'] as const
 
 /** A controller of the network, now. */
 export interface NodeState extends Omit<ClusterNode, 'isLive' | 'hasProcess' | 'isDraining'> {
@@ -22,7 +22,7 @@ export function listNodeStates(nodes: ClusterNodes): NodeState[] {
     // The row of one that runs is older than what it has applied since.
     const behind = isInContact ? (node.details.behind ?? 0) : Math.max(0, nodes.head - node.position)
     const work = node.duties.length + (node.details.routers ?? 0)
-    const running = isDraining ? (work > 0 ? 'draining' : 'drained') : 'live'
+    const running = node.details.isWaiting ? 'waiting' : isDraining ? (work > 0 ? 'draining' : 'drained') : 'live'
     return { ...node, silentMs, behind, state: isInContact ? running : hasProcess ? 'silent' : 'stopped' }
   })
 }

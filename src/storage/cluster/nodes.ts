@@ -9,6 +9,8 @@ import type { ClockOffset } from './network-clock.ts'
 export interface NodeDetails {
   /** The newest migration that its program knows. */
   readonly migration: string
+  /** Whether it waits for those of older releases to stop, and serves nothing yet. */
+  readonly isWaiting: boolean
   /** The digest of the settings on which controllers agree. */
   readonly settings: string
   /** How far the clock of the database is ahead of its own, in milliseconds. */
@@ -126,9 +128,9 @@ export class ClusterNodes {
     return this.#rows
   }
 
-  /** How many run, this one included. */
+  /** How many serve, this one included. */
   get liveCount(): number {
-    return Math.max(1, this.#rows.filter(({ isLive }) => isLive).length)
+    return Math.max(1, this.#rows.filter(({ isLive, details }) => isLive && details.isWaiting !== true).length)
   }
 
   /** Whether this controller should give up what it does, because an operator wants to stop it. */

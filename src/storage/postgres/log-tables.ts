@@ -1,6 +1,8 @@
 // The tables of a shared log in PostgreSQL, and what a database must be to hold one.
 import type { Client } from 'pg'
-import type { LogPosition } from '../commit-log.ts'
+import { version } from '../../foundation/version.ts'
+import type { LogPosition, LogSchema } from '../commit-log.ts'
+import { describeSchema, MIGRATIONS, type Migration } from '../migrate.ts'
 import { type LogCipher, LogPayloadError } from './log-cipher.ts'
 
 /** The rules of the log: a controller with others may not write to it. */
@@ -11,16 +13,6 @@ const OLDEST_RELEASE = 14
 /** The database cannot hold the log, or holds none that this controller may use. The message says what to do. */
 export class LogDatabaseError extends Error {
   override readonly name = 'LogDatabaseError'
-}
-
-/** The schema of the rows that the commits of a log change. */
-export interface LogSchema {
-  /** The name of the newest migration. */
-  readonly migration: string
-  /** The digest of the schema that it leads to. */
-  readonly digest: string
-  /** The version of the controller that ran it. */
-  readonly release: string
 }
 
 /** The rows with which a log begins. */
@@ -180,6 +172,22 @@ export function requireNetwork(head: LogHead, network: string): void {
   throw new LogDatabaseError(
     `the database has the log of the network ${head.network}, ${whose}: name the database of this network, or controller cluster join in a new directory`,
   )
+}
+
+/** @throws LogDatabaseError if the rows of the log have a schema that this program does not make */
+export async function requireKnownSchema(
+  { schema: { migration, digest, release } }: LogHead,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const newest = migrations.findIndex(({ name }) => name === migration)
+  if (newest === -1)
+    throw new LogDatabaseError(
+      `the log was migrated by release ${release} (${migration}), and this is the older release ${version.version}: install release ${release} or later`,
+    )
+  if ((await describeSchema(migrations.slice(0, newest + 1))).digest !== digest)
+    throw new LogDatabaseError(
+      `the rows of the log have the schema of another build of release ${release} (${migration}): run the build that made it`,
+    )
 }
 
 /** Proves the newest cluster key from now on: the last step of its replacement. */

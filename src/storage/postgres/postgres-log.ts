@@ -35,6 +35,9 @@ const INSERT_COMMIT = `
   )
   insert into controller.commits (position, id, node, at, chain, payload) select position, $5, $6, $7, $2, $8 from head`
 
+// Of a commit that was taken, and no other.
+const SET_SCHEMA = 'update controller.head set migration = $2, schema_digest = $3, release = $4 where chain = $1'
+
 const FIND_COMMIT = 'select from controller.commits where position = $1 and id = $2'
 
 /** The log does not lead on from the rows of this controller: it lost commits, or was changed. */
@@ -130,10 +133,14 @@ export class PostgresLog implements CommitLog {
     const payload = this.#cipher.seal(JSON.stringify({ ...draft, id, node: this.node }), before)
     const chain = this.#cipher.extend(before, payload)
     const commit = { ...draft, id, node: this.node, chain }
+    const { migration } = draft
     const head = [draft.position, chain, before.position, before.chain]
     try {
       const [insertion] = await Promise.all([
         client.query(INSERT_COMMIT, [...head, id, this.node, draft.at, payload]),
+        ...(migration
+          ? [client.query(SET_SCHEMA, [chain, migration.migration, migration.digest, migration.release])]
+          : []),
         client.query('commit'),
       ])
       if (insertion.rowCount === 1) return commit

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import type { CommitLog, LoggedCommit, LogPosition, Turn } from '../commit-log.ts'
+import { type CommitLog, type LoggedCommit, type LogPosition, SchemaMovedError, type Turn } from '../commit-log.ts'
 import { type AuditOrigin, type CommitRecorder, StoreMisuseError, type TransactionScope } from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
 import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
@@ -44,6 +44,8 @@ export interface GroupListener {
   foreignWrite(): void
   /** The rows of this file are not those that the log has led to. Nothing of it may be served any more. */
   diverged(error: unknown): void
+  /** The log was migrated by a newer program. Nothing may be served any more. */
+  schemaMoved(error: SchemaMovedError): void
 }
 
 interface GroupCommitParts {
@@ -213,6 +215,8 @@ export class GroupCommit {
     this.#control.begin.run()
     try {
       requireSuccessive(this.#last, commits)
+      const migration = commits.find((commit) => commit.migration)?.migration
+      if (migration) throw new SchemaMovedError(migration)
       this.#capture.pause(() => {
         for (const { rows } of commits) applyRowChanges(connection, statements, rows)
       })
@@ -222,6 +226,7 @@ export class GroupCommit {
       this.#last = { position, at, chain }
     } catch (error) {
       this.#rollBack()
+      if (error instanceof SchemaMovedError) listener.schemaMoved(error)
       if (error instanceof RowsDifferError || isConstraintViolation(error)) listener.diverged(error)
       throw error
     }

@@ -133,6 +133,10 @@ class SqliteStore implements Store {
           this.results.clear()
           reportError(new Error('another process wrote to the database: cached data may be outdated'))
         },
+        schemaMoved: (error) => {
+          this.#divergence = error
+          fail(error)
+        },
         diverged: (error) => {
           this.#divergence = new Error('the rows differ from those of the log', { cause: error })
           fail(this.#divergence)
