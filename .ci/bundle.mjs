@@ -20,6 +20,8 @@ const PROGRAM = [
   'src/storage/sqlite/scan-thread.ts',
   'src/maintenance/integrity/check-thread.ts',
   'src/maintenance/backup/backup-thread.ts',
+  'src/storage/cluster/digest-thread.ts',
+  'src/storage/cluster/snapshot-thread.ts',
 ]
 
 /** The bench, and what it starts as threads and processes. */

@@ -152,6 +152,22 @@ function listTimers(controller: Controller): Timer[] {
             run: () => backups.runIfDue(),
           },
         ]),
+    ...(cluster
+      ? [
+          {
+            name: 'making the snapshot of the cluster',
+            everyMs: 10 * MINUTE_MS,
+            doneBy: 'one' as const,
+            run: () => cluster.snapshots.runIfDue(context),
+          },
+          {
+            name: 'comparing the rows with those of other controllers',
+            everyMs: MINUTE_MS,
+            doneBy: 'each' as const,
+            run: () => cluster.comparison.compare(),
+          },
+        ]
+      : []),
     ...(retention === undefined
       ? []
       : [

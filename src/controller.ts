@@ -66,12 +66,14 @@ import { loadKey } from './pki/files.ts'
 import { FailedServiceRequests } from './policy/posture/failed-service-requests.ts'
 import { type Config, getAdvertisedAddress } from './settings/config.ts'
 import { getDataPaths, requireDatabase, runAsOwner } from './settings/data-directory.ts'
+import { CLUSTER_CHANGE } from './storage/audit/audit.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from './storage/audit/audit-seal.ts'
 import { Behaviors } from './storage/behavior.ts'
 import { reportStartInPast } from './storage/clock-jumps.ts'
 import { Cluster } from './storage/cluster/cluster.ts'
 import { digestEqualSettings, requireEqualSettings } from './storage/cluster/equal-settings.ts'
 import { findLogPlace } from './storage/cluster/log-place.ts'
+import { describeRebuild, type KeptRebuild } from './storage/cluster/rebuild.ts'
 import { ROTATION_END } from './storage/cluster/shared-files.ts'
 import type { CommitLog } from './storage/commit-log.ts'
 import { EntityStore } from './storage/entities/entities.ts'
@@ -189,6 +191,8 @@ export interface OpenOptions {
   readonly hasOtherSettings?: boolean
   /** Whether it waits until controllers of older releases have stopped, if it needs a newer schema than they know; otherwise it is refused. */
   readonly waitsForOlder?: boolean
+  /** Whether rows that the log of the cluster does not lead on from are replaced by those of the log, which is the default. */
+  readonly isRebuilt?: boolean
   /** The migrations of the store, for tests. Defaults to the migrations of this program. */
   readonly migrations?: readonly Migration[]
   /** The cost of password hashes, for tests. Defaults to the recommended cost. */
@@ -205,8 +209,11 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   requireDatabase(directory)
   const auditSealer = runAsOwner(directory, () => new AuditSealer(loadKey(paths.auditKey, AUDIT_KEY_BYTES)))
   const place = findLogPlace(directory, config)
-  const { migrations = MIGRATIONS } = options
-  const clusterParts = { directory, clock: options.clock, followsDatabaseTime, log, fail: fail ?? crash, migrations }
+  const { migrations = MIGRATIONS, isRebuilt = true } = options
+  const clusterParts = {
+    ...{ directory, clock: options.clock, followsDatabaseTime, log, fail: fail ?? crash, migrations },
+    isRebuilt,
+  }
   const cluster = place && (await Cluster.connect(place, clusterParts))
   const clock = cluster?.clock ?? options.clock
   const startedAt = clock.now()
@@ -222,12 +229,13 @@ export async function openController(options: OpenOptions): Promise<Controller> 
   const store = await openSqliteStore(paths.database, clock, {
     auditSealer,
     reportError: (error) => log.error({ err: error }, 'the store met a problem'),
-    ...(fail ? { fail } : {}),
+    ...(cluster ? { fail: (error) => cluster.fail(error) } : fail ? { fail } : {}),
     maxQueueLength: config['limits.writeQueue'],
     maxQueueMs: config['limits.answerTime'] * MAX_QUEUE_SHARE,
     beforeMigration,
     ...(commitLog ? { log: commitLog } : {}),
     migrations,
+    ...(cluster ? { observer: cluster.comparison } : {}),
   })
   try {
     // Before anything is read into memory, and before the keys and certificates that the controllers share are.
@@ -254,6 +262,7 @@ export async function openController(options: OpenOptions): Promise<Controller> 
       if (cluster) await context.write((tx) => cluster.files.store(controller.entities, tx, ROTATION_END))
       else runAsOwner(directory, () => finishRotation(paths))
     }
+    if (cluster?.rebuild) await reportRebuild(controller, cluster.rebuild)
     cluster?.follow(store)
     return controller
   } catch (error) {
@@ -261,6 +270,26 @@ export async function openController(options: OpenOptions): Promise<Controller> 
     await cluster?.close()
     throw error
   }
+}
+
+/** The operator finds it in the log, and everyone in the audit. */
+async function reportRebuild({ contexts, cluster, log }: Controller, rebuild: KeptRebuild): Promise<void> {
+  const { folder, lostRecords } = rebuild
+  const reason = describeRebuild(rebuild)
+  if (lostRecords.count > 0) log.error({ folder, lostRecords }, reason)
+  else log.warn({ folder }, reason)
+  const { caller, origin } = contexts.create({ kind: 'system' })
+  const event = {
+    ...CLUSTER_CHANGE,
+    operation: 'update',
+    id: String(cluster?.name),
+    method: 'rebuild',
+    reason,
+  } as const
+  await contexts.recordEvent(caller, origin, {
+    ...event,
+    ...(lostRecords.count > 0 ? { count: lostRecords.count } : {}),
+  })
 }
 
 /** Reads files again that another controller, or this one, has changed for all. */
@@ -380,7 +409,7 @@ async function assemble(
   const webhooks = createWebhooks(config, { cipher: secretCipher, clock, db: store.db, events, log })
   const watching = [unauditedChanges, posture.deadlines, events, webhooks.deliveries]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation, ...watching)
-  store.recordBy(modelLog, endedSessions, posture.deadlines)
+  store.recordBy(modelLog, endedSessions, posture.deadlines, ...(cluster ? [cluster.comparison] : []))
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load({
     ...{ db: store.db, entities, config, authority },

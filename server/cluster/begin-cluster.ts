@@ -12,7 +12,7 @@ import { editConfigFile } from '../../src/settings/edit-config-file.ts'
 import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
-import { uploadSnapshot } from '../../src/storage/cluster/snapshots.ts'
+import { uploadSnapshot } from '../../src/storage/cluster/upload-snapshot.ts'
 import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import {
@@ -117,6 +117,8 @@ async function shareDirectory({ directory, clock, osUser }: BeginOptions, config
   const controller = await openController({
     ...{ directory, config, clock, log: silentLog },
     hasOtherSettings: true,
+    // Rows that the log does not have are those of a network that went on alone.
+    isRebuilt: false,
   }).catch((error: Error) => {
     if (error.name !== 'LogContradictionError') throw error
     throw new DataDirectoryError(

@@ -50,7 +50,7 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
       const head = await connection.run(requireLog)
       requireClusterKey(head, cipher)
       await requireKnownSchema(head)
-      await downloadSnapshot(connection, cipher, paths.database)
+      await connection.run((client) => downloadSnapshot(client, cipher, paths.database))
     } finally {
       connection.end()
     }

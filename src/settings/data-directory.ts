@@ -55,6 +55,15 @@ const REPLACED_PREFIX = 'before-restore-'
 /** Below a data directory: the default folder of the controller's own backups. */
 export const BACKUPS_FOLDER = 'backups'
 
+/** Below a data directory: the copy of the database while the controllers of a cluster get a snapshot of it. */
+export const SNAPSHOT_COPY = 'snapshot.db'
+/** Below a data directory: the database of a controller in a cluster while it is made from a snapshot and the log. */
+export const UNFINISHED_DATABASE = 'rebuilt.db'
+/** Below a data directory: says why the next start rebuilds the database from the log. */
+export const REBUILD_FILE = 'rebuild.json'
+/** The beginning of the name of the folder, below a data directory, that holds the database which a rebuild replaced. */
+const REBUILT_PREFIX = 'before-rebuild-'
+
 /** The beginning of the names of folders, below a data directory, in which a process makes a backup: its process id and a random end follow. */
 const WORKSPACE_PREFIX = '.backup-'
 
@@ -66,8 +75,9 @@ export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
 /** Every path below a data directory that a controller makes, except what is inside folders. */
 function listOwnPaths(directory: string): string[] {
-  const databases = [join(directory, LOCK_FILE), join(directory, 'trial.db')]
-  const folders = [BACKUPS_FOLDER, STAGED_RESTORE, UNPACKED_BACKUP].map((name) => join(directory, name))
+  const databases = [LOCK_FILE, 'trial.db', SNAPSHOT_COPY, UNFINISHED_DATABASE].map((name) => join(directory, name))
+  const others = [BACKUPS_FOLDER, STAGED_RESTORE, UNPACKED_BACKUP, REBUILD_FILE]
+  const folders = others.map((name) => join(directory, name))
   return [...listContentPaths(directory), ...databases.flatMap(listDatabasePaths), ...folders]
 }
 
@@ -90,6 +100,7 @@ export function hasOnlyOwnFiles(directory: string): boolean {
       own.has(join(directory, name)) ||
       isUnfinished(name) ||
       name.startsWith(REPLACED_PREFIX) ||
+      name.startsWith(REBUILT_PREFIX) ||
       parseWorkspaceName(name) !== undefined,
   )
 }
@@ -129,6 +140,21 @@ function isRunning(pid: number): boolean {
     // A process of another account runs, too.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
+}
+
+// ---- rebuilding a database from a log --------------------------------------------------------------------------------
+
+/** Creates the folder for the database that a rebuild replaces. */
+export function createRebuildFolder(directory: string, time: string): string {
+  const folder = join(directory, REBUILT_PREFIX + time)
+  createPrivateDirectory(folder)
+  return folder
+}
+
+/** The folders with databases that rebuilds replaced, the oldest first. */
+export function listRebuildFolders(directory: string): string[] {
+  const names = readdirSync(directory).filter((name) => name.startsWith(REBUILT_PREFIX))
+  return names.sort().map((name) => join(directory, name))
 }
 
 // ---- restoring a backup ----------------------------------------------------------------------------------------------

@@ -57,6 +57,14 @@ export interface Turn {
   abandon(): Promise<void>
 }
 
+/** Looks at the rows as they are between certain commits, which are the same on every controller. */
+export interface RowObserver {
+  /** Whether it looks at them after a commit. */
+  isDue(commit: Commit): boolean
+  /** Settles once it holds a snapshot of the rows: until then no other commit is made or applied. It must not reject. */
+  observe(position: number): Promise<void>
+}
+
 export interface CommitLog {
   /** The name of this controller in the log; null if it is alone. */
   readonly node: string | null

@@ -136,6 +136,19 @@ export class StoreMisuseError extends Error {
   }
 }
 
+/** The rows of a file are not those that the log has led to, which several controllers share: nothing of it may be served any more. */
+export class RowsDivergedError extends Error {
+  /** The difference, in a sentence. */
+  get reason(): string {
+    return `${this.message}: ${(this.cause as Error).message}`
+  }
+
+  constructor(cause: unknown) {
+    super('the rows differ from those of the log', { cause })
+    this.name = 'RowsDivergedError'
+  }
+}
+
 /** A unique index refused a row. */
 export class UniqueViolationError extends Error {
   readonly table: string

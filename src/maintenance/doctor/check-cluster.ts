@@ -244,7 +244,7 @@ export function checkDigests({ log }: ClusterFacts): Diagnosis[] | undefined {
     subject: `commit ${position}`,
     message: `after it the rows of ${groups.map((names) => names.join(' and ')).join(' differ from those of ')}`,
     remedy:
-      'save the data directories for a report; stop the controller in the minority, and let it join in a new directory',
+      'restart the controller in the minority unless a service manager has: its start rebuilds the rows; keep the folder before-rebuild-… in its data directory for a report',
   }))
 }
 

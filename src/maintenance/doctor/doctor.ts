@@ -11,6 +11,7 @@ import type { Context } from '../../storage/transactions/context.ts'
 import type { Backups } from '../backup/backups.ts'
 import type { WebhookDeliveries } from '../webhooks/webhook-deliveries.ts'
 import { listClusterChecks } from './check-cluster.ts'
+import { checkClusterRows } from './check-cluster-rows.ts'
 import {
   checkBackups,
   checkClock,
@@ -92,7 +93,7 @@ export class Doctor {
   }
 
   async #listChecks(context: Context): Promise<readonly DoctorCheck[]> {
-    const { config, store, access, cluster } = this.#options
+    const { directory, config, store, access, cluster } = this.#options
     const machine = await this.#describeMachine(context)
     const network: Network = {
       store,
@@ -107,6 +108,13 @@ export class Doctor {
       check('disk', 'the disk has space for copies of the database', () => checkDisk(machine)),
       check('files', 'the files of the data directory are private', () => checkFiles(machine)),
       check('backups', 'backups are made as scheduled', () => checkBackups(machine)),
+      ...(cluster
+        ? [
+            check('log of the cluster', 'it leads on from the rows of this controller', () =>
+              checkClusterRows(directory, cluster),
+            ),
+          ]
+        : []),
       check('settings', 'every setting has an effect', () => checkSettings(machine, signers.length)),
       check('certificates', 'no certificate ends soon', () => checkCertificates(network)),
       check('signers', 'every external JWT signer has keys', () => this.#checkSigners()),

@@ -42,7 +42,12 @@ export const auditFields = {
   before: f.json(anyObject, { nullable: true, summary: `The record before: ${ofAChange}` }),
   after: f.json(anyObject, { nullable: true, summary: `The record after: ${ofAChange}` }),
   method: f.text({ filter: true, nullable: true, summary: 'Of a sign-in: password, cert or ext-jwt.' }),
-  reason: f.text({ filter: true, nullable: true, summary: 'Of a refused sign-in: why, as a code.' }),
+  reason: f.text({
+    filter: true,
+    nullable: true,
+    summary:
+      'Of a refused sign-in: why, as a code. Of rows that were rebuilt from the log of a cluster: why, in a sentence.',
+  }),
   count: f.int({
     ...COUNT,
     filter: true,

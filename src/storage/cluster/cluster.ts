@@ -10,7 +10,8 @@ import { LogConnection } from '../postgres/log-connection.ts'
 import { requireClusterKey, requireKnownSchema, requireLog, requireNetwork } from '../postgres/log-tables.ts'
 import { PostgresLog } from '../postgres/postgres-log.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
-import type { Store } from '../store.ts'
+import { RowsDivergedError, type Store } from '../store.ts'
+import { ContradictionJudge } from './contradiction-judge.ts'
 import { Duty, type DutyName } from './duty.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Lease } from './lease.ts'
@@ -18,7 +19,11 @@ import { LogFollower } from './log-follower.ts'
 import type { LogPlace } from './log-place.ts'
 import { type ClockOffset, NetworkClock } from './network-clock.ts'
 import { ClusterNodes, readClockOffset } from './nodes.ts'
+import { isDamageError, proveLog } from './prove-log.ts'
+import { type KeptRebuild, rebuildIfNeeded, requestRebuild } from './rebuild.ts'
+import { RowComparison } from './row-comparison.ts'
 import { SharedFiles } from './shared-files.ts'
+import { SnapshotUpkeep } from './snapshot-upkeep.ts'
 import { type UpgradeParts, upgradeSchema } from './upgrade-schema.ts'
 
 // Contact is proven several times within a lease of the usual length, also if a response is lost.
@@ -39,6 +44,8 @@ export interface ClusterParts {
   readonly fail: (error: Error) => void
   /** The migrations of this program. */
   readonly migrations: readonly Migration[]
+  /** Whether rows that the log does not lead on from are replaced by those of the log. */
+  readonly isRebuilt: boolean
 }
 
 export class Cluster {
@@ -51,14 +58,19 @@ export class Cluster {
   /** The time that all of them have. */
   readonly clock: NetworkClock
   readonly nodes: ClusterNodes
+  /** Compares the rows of this controller with those of the others. */
+  readonly comparison: RowComparison
+  readonly snapshots: SnapshotUpkeep
   readonly #parts: ClusterParts
   readonly #place: LogPlace
+  readonly #cipher: LogCipher
   /** Of its own, so that contact is proven while the others wait for a response. */
   readonly #contact: LogConnection
   readonly #duties: Duty[] = []
   #timers: Duty | undefined
   #isWaiting = false
   #store: Store | undefined
+  #rebuild: KeptRebuild | undefined
   #heartbeat: Heartbeat | undefined
   #follower: LogFollower | undefined
   #routers: Duty | undefined
@@ -67,6 +79,7 @@ export class Cluster {
     const { name, address, database, clusterKey, leaseMs } = place
     this.name = name
     this.#place = place
+    this.#cipher = cipher
     this.#parts = parts
     this.clock = new NetworkClock(parts.clock)
     this.files = new SharedFiles(parts.directory, clusterKey)
@@ -77,6 +90,14 @@ export class Cluster {
     const migration = parts.migrations.at(-1)?.name ?? ''
     this.nodes.describeBy(() => ({ migration, isWaiting: this.#isWaiting }))
     this.nodes.listDuties = () => this.#duties.filter(({ isHeld }) => isHeld).map(({ name }) => name)
+    const { directory, log } = parts
+    this.comparison = new RowComparison({
+      ...{ directory, database, cipher, node: name, log },
+      isRebuilt: () => this.#rebuild !== undefined,
+      fail: (error) => this.fail(error),
+    })
+    const { comparison } = this
+    this.snapshots = new SnapshotUpkeep({ directory, database, comparison, log, listClusterKeys: () => [clusterKey] })
     this.lease = new Lease({
       clock: parts.clock,
       durationMs: leaseMs,
@@ -95,6 +116,10 @@ export class Cluster {
       await requireKnownSchema(head, parts.migrations)
       const cluster = new Cluster(place, cipher, parts)
       cluster.#followTime(await connection.run((client) => readClockOffset(client, () => parts.clock.now())))
+      const { directory, clock, migrations, isRebuilt } = parts
+      const { commitLog } = cluster
+      if (isRebuilt)
+        cluster.#rebuild = await rebuildIfNeeded({ directory, clock, cipher, connection, commitLog, migrations })
       return cluster
     } finally {
       connection.end()
@@ -122,6 +147,17 @@ export class Cluster {
     }
   }
 
+  /** The rows that were replaced because the log did not lead on from the rows of this controller; undefined if it did. */
+  get rebuild(): KeptRebuild | undefined {
+    return this.#rebuild
+  }
+
+  /** Stops the process. The next start rebuilds rows that differ from those of the log. */
+  fail(error: Error): void {
+    if (error instanceof RowsDivergedError) requestRebuild(this.#parts.directory, error.reason)
+    this.#parts.fail(error)
+  }
+
   /** Claims the name of this controller, and applies what others have committed. @throws NodeNameTakenError */
   async join(store: Store): Promise<void> {
     this.#store = store
@@ -132,7 +168,8 @@ export class Cluster {
   /** From now on the store applies what others commit, soon after they have, and rights may be granted. */
   follow(store: Store): void {
     const { log, fail } = this.#parts
-    const follower = new LogFollower(store, log)
+    const judge = new ContradictionJudge({ ...this.#parts, database: this.#place.database, cipher: this.#cipher })
+    const follower = new LogFollower(store, log, (error) => judge.note(error))
     const { nodes, lease } = this
     this.#follower = follower
     this.#timers = this.seek('timers')
@@ -210,8 +247,23 @@ export class Cluster {
     }
   }
 
+  /** Reads the log since its newest snapshot. Returns a sentence on the first commit that is not as it was made. */
+  async findDamage(): Promise<string | undefined> {
+    const connection = new LogConnection(this.#place.database)
+    try {
+      await proveLog(connection, this.#cipher)
+      return undefined
+    } catch (error) {
+      if (isDamageError(error)) return (error as Error).message
+      throw error
+    } finally {
+      connection.end()
+    }
+  }
+
   async stopFollowing(): Promise<void> {
     await Promise.all([this.#follower?.close(), this.#heartbeat?.close(), this.#timers?.close()])
+    await Promise.all([this.comparison.close(), this.snapshots.close()])
   }
 
   /** Ends the connections to the log, which the store does not need any more. */

@@ -11,12 +11,15 @@ const MIN_INTERVAL_MS = 5
 // While the log is out of reach.
 const RETRY_MS = 250
 
+const STOPPING = 'the controller stops'
+
 /** The callers that wait for one reading of the log. */
 type Waiting = { readonly resolve: () => void; readonly reject: (error: unknown) => void }[]
 
 export class LogFollower {
   readonly #store: Store
   readonly #log: Log
+  readonly #noteFailure: (error: unknown) => void
   readonly #running: Promise<void>
   #isClosed = false
   #isFailing = false
@@ -25,14 +28,17 @@ export class LogFollower {
   #readAt = Number.NEGATIVE_INFINITY
   #wake: () => void = () => {}
 
-  constructor(store: Store, log: Log) {
+  /** @param noteFailure takes each error, and must not throw */
+  constructor(store: Store, log: Log, noteFailure: (error: unknown) => void = () => {}) {
     this.#store = store
     this.#log = log
+    this.#noteFailure = noteFailure
     this.#running = this.#run()
   }
 
   /** Resolves when what the log holds now is applied: by one reading for all who ask. @throws if the log is out of reach */
   catchUp(): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new Error(STOPPING))
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
       if (this.#waiting.length === 1) this.#wake()
@@ -43,7 +49,7 @@ export class LogFollower {
     this.#isClosed = true
     this.#wake()
     await this.#running
-    for (const { reject } of this.#waiting.splice(0)) reject(new Error('the controller stops'))
+    for (const { reject } of this.#waiting.splice(0)) reject(new Error(STOPPING))
   }
 
   async #run(): Promise<void> {
@@ -83,6 +89,7 @@ export class LogFollower {
       // Logged once, because it goes on until the database is back.
       if (!this.#isFailing && !this.#isClosed) this.#log.error({ err: error }, 'the log of the cluster cannot be read')
       this.#isFailing = true
+      this.#noteFailure(error)
       for (const { reject } of waiting) reject(error)
     }
   }

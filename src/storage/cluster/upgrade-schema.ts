@@ -6,16 +6,14 @@
 import type { Clock } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import { DataDirectoryError } from '../../settings/data-directory.ts'
-import type { LoggedCommit, LogPosition } from '../commit-log.ts'
-import { describeSchema, type Migration, migrate, needsMigration, requireOwnSchema } from '../migrate.ts'
+import type { LogPosition } from '../commit-log.ts'
+import { describeSchema, type Migration, needsMigration, requireOwnSchema } from '../migrate.ts'
 import type { PostgresLog } from '../postgres/postgres-log.ts'
 import { openForWriting, type SqliteDatabase } from '../sqlite/connection.ts'
 import { ControlStatements } from '../sqlite/control-statements.ts'
-import { applyRowChanges } from '../sqlite/row-apply.ts'
-import { PreparedStatements } from '../sqlite/statements.ts'
+import { followLog } from './follow-log.ts'
 import type { ClusterNodes } from './nodes.ts'
 
-const READ_LIMIT = 256
 const LOOK_MS = 250
 
 export interface UpgradeParts {
@@ -49,12 +47,10 @@ export async function upgradeSchema(parts: UpgradeParts): Promise<void> {
 class SchemaUpgrade {
   readonly #parts: UpgradeParts
   readonly #connection: SqliteDatabase
-  readonly #statements: PreparedStatements
 
   constructor(parts: UpgradeParts, connection: SqliteDatabase) {
     this.#parts = parts
     this.#connection = connection
-    this.#statements = new PreparedStatements(connection)
   }
 
   async run(): Promise<void> {
@@ -63,7 +59,7 @@ class SchemaUpgrade {
     await beforeMigration()
     let waitsFor = ''
     for (;;) {
-      await this.#follow()
+      await followLog(this.#connection, this.#parts)
       if (!this.#isPending) return
       await nodes.report(this.#readLast().position, readMachineTime)
       const older = this.#listOlderControllers()
@@ -98,35 +94,6 @@ class SchemaUpgrade {
 
   get #newestMigration(): string {
     return this.#parts.migrations.at(-1)?.name ?? ''
-  }
-
-  /** Applies what the log holds, with the migrations among it. */
-  async #follow(): Promise<void> {
-    for (;;) {
-      const commits = await this.#parts.commitLog.readAfter(this.#readLast(), READ_LIMIT)
-      for (const commit of commits) await this.#apply(commit)
-      if (commits.length < READ_LIMIT) return
-    }
-  }
-
-  async #apply(commit: LoggedCommit): Promise<void> {
-    const { clock, migrations } = this.#parts
-    if (commit.migration) {
-      const last = migrations.findIndex(({ name }) => name === commit.migration?.migration)
-      await migrate(this.#connection, clock, migrations.slice(0, last + 1))
-    }
-    // If this is interrupted in between, the migration has run when it is met again, and nothing of it is pending.
-    const control = new ControlStatements(this.#connection)
-    control.begin.run()
-    try {
-      applyRowChanges(this.#connection, this.#statements, commit.rows)
-      const { position, at, chain } = commit
-      control.setLast.run({ position, at, chain })
-      control.commit.run()
-    } catch (error) {
-      control.rollback.run()
-      throw error
-    }
   }
 
   /** Adds the migration to the log, unless another controller has meanwhile. */

@@ -73,6 +73,8 @@ const TABLES = `
     position bigint not null,
     node text not null,
     digest text not null,
+    tables bytea,
+    is_rebuilt boolean not null default false,
     computed_at timestamptz not null default now(),
     primary key (position, node)
   );

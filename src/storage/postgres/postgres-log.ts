@@ -7,6 +7,7 @@ import { newId } from '../../foundation/ids.ts'
 import type { CommitDraft, CommitLog, LoggedCommit, LogPosition, Turn } from '../commit-log.ts'
 import type { LogCipher } from './log-cipher.ts'
 import { LogConnection, type LogDatabase } from './log-connection.ts'
+import { type LogRow, proveRows, readRows } from './log-rows.ts'
 
 // How long others wait for the lock, before they are told that there is no storage.
 const LOCK_TIMEOUT_MS = 8_000
@@ -22,13 +23,6 @@ const SET_TIMEOUTS = `select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', tr
 
 const LOCK_HEAD = 'select from controller.head for update'
 
-// One statement, so that the head is that of the commits.
-const READ_COMMITS = `
-  select head.position as "headPosition", head.chain as "headChain", commits.position, commits.chain, commits.payload
-  from controller.head left join lateral (
-    select * from controller.commits where position > $1 order by position limit $2
-  ) as commits on true order by commits.position`
-
 const INSERT_COMMIT = `
   with head as (
     update controller.head set position = $1, chain = $2 where position = $3 and chain = $4 returning position
@@ -40,23 +34,9 @@ const SET_SCHEMA = 'update controller.head set migration = $2, schema_digest = $
 
 const FIND_COMMIT = 'select from controller.commits where position = $1 and id = $2'
 
-/** The log does not lead on from the rows of this controller: it lost commits, or was changed. */
-export class LogContradictionError extends Error {
-  override readonly name = 'LogContradictionError'
-}
-
 /** The database did not take a commit, or nothing tells whether it did. */
 export class LogUnavailableError extends Error {
   override readonly name = 'LogUnavailableError'
-}
-
-/** One row for each commit that was asked for, with the head; one with the head alone if there is none. */
-interface LogRow {
-  readonly headPosition: number
-  readonly headChain: string
-  readonly position: number | null
-  readonly chain: string
-  readonly payload: Buffer
 }
 
 interface PostgresLogParts {
@@ -101,7 +81,7 @@ export class PostgresLog implements CommitLog {
       ])
       this.#turns += 1
       this.#waitedMs += performance.now() - askedAt
-      const missed = this.#open(after, rows)
+      const missed = this.#open(after, rows, null)
       const before = missed.at(-1) ?? after
       let isOver = false
       return {
@@ -120,7 +100,8 @@ export class PostgresLog implements CommitLog {
   }
 
   async readAfter(after: LogPosition, limit: number): Promise<readonly LoggedCommit[]> {
-    return this.#open(after, await this.#reads.run((client) => readRows(client, after.position, limit)))
+    const rows = await this.#reads.run((client) => readRows(client, after.position, limit))
+    return this.#open(after, rows, limit)
   }
 
   async close(): Promise<void> {
@@ -177,28 +158,9 @@ export class PostgresLog implements CommitLog {
   }
 
   /** The commits of rows that lead on from a position. @throws LogContradictionError if they do not; LogPayloadError */
-  #open(after: LogPosition, rows: readonly LogRow[]): LoggedCommit[] {
-    const [head] = rows
-    if (!head) throw new LogContradictionError('the log has no head')
-    const commits: LoggedCommit[] = []
-    let last = after
-    for (const { position, chain, payload } of rows) {
-      if (position === null) break
-      if (position !== last.position + 1)
-        throw new LogContradictionError(`the log goes on with ${position} after ${last.position}`)
-      if (!this.#cipher.leadsTo(chain, last, payload))
-        throw new LogContradictionError(`the commit ${position} of the log does not follow the one before it`)
-      commits.push({ ...(JSON.parse(this.#cipher.open(payload, last)) as LoggedCommit), position, chain })
-      last = { position, chain }
-    }
-    if (head.headPosition < last.position)
-      throw new LogContradictionError(`the log ends at ${head.headPosition}, before ${last.position}`)
-    if (head.headPosition === last.position && head.headChain !== last.chain)
-      throw new LogContradictionError(`the log has another commit ${last.position}`)
-    return commits
+  #open(after: LogPosition, rows: readonly LogRow[], limit: number | null): LoggedCommit[] {
+    return Array.from(proveRows(this.#cipher, after, rows, limit), ({ before, position, chain, payload }) => {
+      return { ...(JSON.parse(this.#cipher.open(payload, before)) as LoggedCommit), position, chain }
+    })
   }
-}
-
-async function readRows(client: Client, after: number, limit: number | null): Promise<readonly LogRow[]> {
-  return (await client.query<LogRow>(READ_COMMITS, [after, limit])).rows
 }

@@ -6,7 +6,14 @@ import { setImmediate } from 'node:timers'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import { type CommitLog, type LoggedCommit, type LogPosition, SchemaMovedError, type Turn } from '../commit-log.ts'
+import {
+  type CommitLog,
+  type LoggedCommit,
+  type LogPosition,
+  type RowObserver,
+  SchemaMovedError,
+  type Turn,
+} from '../commit-log.ts'
 import { type AuditOrigin, type CommitRecorder, StoreMisuseError, type TransactionScope } from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
 import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
@@ -58,6 +65,7 @@ interface GroupCommitParts {
   readonly maxQueueLength: number
   readonly maxQueueMs: number
   readonly listener: GroupListener
+  readonly observer: RowObserver | undefined
 }
 
 export class GroupCommit {
@@ -200,13 +208,32 @@ export class GroupCommit {
   async #follow(commits: readonly LoggedCommit[]): Promise<void> {
     const missed = commits.filter(({ position }) => position > this.#last.position)
     if (missed.length === 0) return
-    this.#applyRows(missed)
     this.#followedCommits += missed.length
     this.#catchUps += 1
-    for (const commit of missed) {
-      this.#parts.audit.follow(commit.rows)
-      await this.#parts.listener.committed(commit)
+    for (const commits of this.#splitForObserver(missed)) {
+      this.#applyRows(commits)
+      for (const commit of commits) {
+        this.#parts.audit.follow(commit.rows)
+        await this.#parts.listener.committed(commit)
+      }
+      await this.#observe(commits.at(-1) as LoggedCommit)
     }
+  }
+
+  /** Commits that are applied together end with one after which the observer looks at the rows. */
+  #splitForObserver(commits: readonly LoggedCommit[]): LoggedCommit[][] {
+    const { observer } = this.#parts
+    const parts: LoggedCommit[][] = [[]]
+    for (const commit of commits) {
+      parts.at(-1)?.push(commit)
+      if (observer?.isDue(commit)) parts.push([])
+    }
+    return parts.filter(({ length }) => length > 0)
+  }
+
+  async #observe(commit: Commit): Promise<void> {
+    const { observer } = this.#parts
+    if (observer?.isDue(commit)) await observer.observe(commit.position)
   }
 
   #applyRows(commits: readonly LoggedCommit[]): void {
@@ -261,9 +288,10 @@ export class GroupCommit {
     const outcomes: Outcome[] = []
     const mark = audit.mark()
     let failure: unknown
+    let commit: Commit | undefined
     try {
       this.#noticeForeignWrites()
-      const commit = await this.#makeCommit(group, outcomes)
+      commit = await this.#makeCommit(group, outcomes)
       failure = await this.#commit(turn, commit)
       this.#jobs.putBack(group.slice(outcomes.length))
       if (failure === undefined) failure = await this.#announce(outcomes, commit)
@@ -279,6 +307,7 @@ export class GroupCommit {
       else if (failure !== undefined) outcome.job.reject(failure)
       else outcome.job.resolve(outcome.value)
     }
+    if (commit && failure === undefined && outcomes.some(({ isOk }) => isOk)) await this.#observe(commit)
   }
 
   /** Runs the bodies of a group, and what belongs to its commit. */

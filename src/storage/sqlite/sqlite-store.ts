@@ -5,7 +5,7 @@ import type { Clock, Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import { Audit, type ChainHead } from '../audit/audit.ts'
 import { type AuditSealer, CHAIN_START, type SealedRecord } from '../audit/audit-seal.ts'
-import type { CommitLog } from '../commit-log.ts'
+import type { CommitLog, RowObserver } from '../commit-log.ts'
 import type { Database } from '../database.ts'
 import { LocalLog } from '../local-log.ts'
 import { MIGRATIONS, type Migration, migrate, needsMigration, requireOwnSchema } from '../migrate.ts'
@@ -14,6 +14,7 @@ import {
   type AuditOrigin,
   type CommitRecorder,
   type Reader,
+  RowsDivergedError,
   type Store,
   StoreMisuseError,
   type StoreStats,
@@ -51,6 +52,8 @@ export interface SqliteStoreOptions {
   readonly fail?: (error: Error) => void
   /** The log in which commits become durable. Defaults to the database itself. */
   readonly log?: CommitLog
+  /** Looks at the rows after certain commits. */
+  readonly observer?: RowObserver
   /** The memory for pages of the database. By default that of requests, which touch few of them. */
   readonly cacheMegabytes?: number
   /** How many transactions may wait for their turn; more are refused. */
@@ -127,6 +130,7 @@ class SqliteStore implements Store {
     this.#reportError = reportError
     this.#queue = new GroupCommit({
       ...{ connection, statements, audit, files, clock, log, maxQueueLength, maxQueueMs },
+      observer: options.observer,
       listener: {
         committed: (commit) => this.#announce(commit),
         foreignWrite: () => {
@@ -138,7 +142,7 @@ class SqliteStore implements Store {
           fail(error)
         },
         diverged: (error) => {
-          this.#divergence = new Error('the rows differ from those of the log', { cause: error })
+          this.#divergence = new RowsDivergedError(error)
           fail(this.#divergence)
         },
       },

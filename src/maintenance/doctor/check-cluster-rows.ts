@@ -1,0 +1,25 @@
+// Checks the log that this controller shares with others, and tells which of its rows were replaced by those of the log.
+import type { Cluster } from '../../storage/cluster/cluster.ts'
+import { describeRebuild, listRebuilds } from '../../storage/cluster/rebuild.ts'
+import { type Diagnosis, quoteWord } from './diagnosis.ts'
+
+const CHECK = 'log of the cluster'
+
+/** Reads the log since its newest snapshot. */
+export async function checkClusterRows(directory: string, cluster: Cluster): Promise<Diagnosis[]> {
+  const rebuilds = listRebuilds(directory).map((rebuild): Diagnosis => {
+    const { folder, lostRecords } = rebuild
+    const isLossy = lostRecords.count > 0
+    const repeat = isLossy ? 'repeat what is missing; its audit is that of controller.db there; then ' : ''
+    return {
+      ...{ check: CHECK, subject: 'rebuild' },
+      message: describeRebuild(rebuild),
+      remedy: `${repeat}delete it: rm -r ${quoteWord(folder)}`,
+    }
+  })
+  const damage = await cluster.findDamage()
+  if (damage === undefined) return rebuilds
+  const remedy =
+    'restore the database of the log; or let a controller begin another one: controller cluster leave --database-lost, and then controller cluster init'
+  return [{ check: CHECK, subject: 'log', message: damage, remedy }, ...rebuilds]
+}
