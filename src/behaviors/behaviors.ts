@@ -56,7 +56,14 @@ export interface BehaviorParts {
   readonly access: Access
   readonly auth: Pick<
     Auth,
-    'apiSessions' | 'clientTrust' | 'extensionRequests' | 'mfaSecrets' | 'passwords' | 'policies' | 'signers'
+    | 'apiSessions'
+    | 'clientTrust'
+    | 'extensionRequests'
+    | 'mfaSecrets'
+    | 'passwords'
+    | 'policies'
+    | 'signers'
+    | 'verifiedMfa'
   >
   readonly certificateBehavior: CertificateBehavior
   readonly enrollments: EnrollmentIssuer
@@ -75,7 +82,7 @@ export interface BehaviorParts {
 /** @throws Error if a resource declares what no behavior provides */
 export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): void {
   const { access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens, webhookBehavior } = parts
-  const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers } = auth
+  const { apiSessions, clientTrust, extensionRequests, mfaSecrets, passwords, policies, signers, verifiedMfa } = auth
   const { load, network, oidc, provisioner, usable: usableRouters } = routers
   const { scopes } = access
   const schemas = new ConfigSchemas()
@@ -95,7 +102,10 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
   behaviors.register(externalJwtSigners, new SignerBehavior(signers))
-  behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes }))
+  behaviors.register(
+    identities,
+    new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes, verifiedMfa }),
+  )
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load, oidc }))
   behaviors.register(serviceConfigs, new ServiceConfigBehavior())
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))

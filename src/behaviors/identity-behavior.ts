@@ -1,10 +1,11 @@
 // Identities: their enrollments and hosting, the sessions that end with them, and what other tables know of them.
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 import type { ConnectionStatus, LiveNetwork } from '../access/live-network.ts'
 import type { PolicyScopes } from '../access/policy-scopes.ts'
 import type { ApiSessions } from '../authentication/api-sessions/api-sessions.ts'
 import { type DisabledState, isDisabled } from '../authentication/disabling.ts'
 import type { EnrollmentIssuer, RequestedEnrollment } from '../authentication/enrollment/enrollments.ts'
+import type { VerifiedMfa } from '../authentication/mfa/verified-mfa.ts'
 import type { AnyRow, ComputedInput, Entity, Inputs } from '../definitions/resources/define.ts'
 import type { identities } from '../definitions/resources/identities.ts'
 import { toSortedSet } from '../definitions/schema/fields.ts'
@@ -54,14 +55,6 @@ const findEnrollments = prepareQueryAmong((db, isAmong) =>
     .select(['id', 'identityId', 'method', 'token', 'expiresAt', 'caId'])
     .where(isAmong('identityId')),
 )
-const findIdentitiesWithMfa = prepareQueryAmong((db, isAmong) =>
-  db
-    .selectFrom('mfa_enrollments')
-    .select('identityId')
-    .where(isAmong('identityId'))
-    .where('isVerified', '=', sql.lit(1)),
-)
-
 /** In the order of their ids. SQLite takes five times as long to sort the one row that most identities have as to find it. */
 function sortById<Row extends { readonly id: string }>(rows: readonly Row[]): readonly Row[] {
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))
@@ -74,6 +67,7 @@ interface IdentityBehaviorParts {
   readonly provisioner: RouterProvisioner
   readonly network: LiveNetwork
   readonly scopes: PolicyScopes
+  readonly verifiedMfa: Pick<VerifiedMfa, 'has'>
 }
 
 export class IdentityBehavior implements Behavior<typeof identities, RequestedEnrollment | null | undefined> {
@@ -81,13 +75,15 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   readonly #enrollments: EnrollmentIssuer
   readonly #provisioner: RouterProvisioner
   readonly #network: LiveNetwork
+  readonly #verifiedMfa: Pick<VerifiedMfa, 'has'>
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ apiSessions, enrollments, provisioner, network, scopes }: IdentityBehaviorParts) {
+  constructor({ apiSessions, enrollments, provisioner, network, scopes, verifiedMfa }: IdentityBehaviorParts) {
     this.#apiSessions = apiSessions
     this.#enrollments = enrollments
     this.#provisioner = provisioner
     this.#network = network
+    this.#verifiedMfa = verifiedMfa
     this.relations = {
       'service-policies': (context, id) => scopes.findServicePoliciesOfIdentity(context, id),
       services: (context, id, { policyType }) => scopes.findServicesOfIdentity(context, id, policyType),
@@ -137,9 +133,8 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
     const ids = rows.map(({ id }) => id)
     const authenticators = await loadAuthenticators(db, ids)
     const enrollments = await this.#loadEnrollments(db, ids)
-    const withMfa = new Set((await findIdentitiesWithMfa(db, ids)).map(({ identityId }) => identityId))
     return ids.map((id) => ({
-      isMfaEnabled: withMfa.has(id),
+      isMfaEnabled: this.#verifiedMfa.has(id),
       authenticators: authenticators.get(id) ?? {},
       enrollment: enrollments.get(id) ?? {},
       interfaces: null,

@@ -71,6 +71,23 @@ describe('cached records', () => {
   })
 })
 
+describe('records that refer to others', () => {
+  const authPolicyName = async (id: string) => (await manage.get(`/identities/${id}`)).authPolicy.name as string
+
+  it('show their names as they are now, also in records that were not read before', async () => {
+    const { primary, secondary } = await manage.get('/auth-policies/default')
+    const authPolicyId = await manage.make('auth-policies', { name: 'first name', primary, secondary })
+    const make = (name: string) => manage.make('identities', { name, type: 'User', isAdmin: false, authPolicyId })
+    const [read, unread] = [await make('read before'), await make('not read before')]
+    expect(await authPolicyName(read)).toBe('first name')
+
+    await manage.change('PATCH', `/auth-policies/${authPolicyId}`, { name: 'second name' })
+
+    expect(await authPolicyName(unread)).toBe('second name')
+    expect(await authPolicyName(read)).toBe('second name')
+  })
+})
+
 describe('a list by name', () => {
   const findNamed = async (name: string): Promise<string[]> => {
     const records = await manage.get(`/services?${new URLSearchParams({ filter: `name = "${name}"` })}`)

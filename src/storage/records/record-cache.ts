@@ -6,6 +6,7 @@
 // without the cache.
 import { LRUCache } from 'lru-cache'
 import { listLinkColumns } from '../../definitions/model/links.ts'
+import type { Reference } from '../../definitions/model/record-plan.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import { getResource, resources } from '../../definitions/resources/index.ts'
 import { getRecordTable } from '../entities/record-tables.ts'
@@ -13,10 +14,14 @@ import { withParent } from '../entities/subtypes.ts'
 import type { AnyChange, Commit } from '../transactions/changes.ts'
 import type { ReadContext } from '../transactions/context.ts'
 import type { Cache } from '../transactions/projection.ts'
+import { findReferences } from './references.ts'
 import { type CachedRecord, type RenderParts, renderCachedRecords } from './render-records.ts'
 
 // About what 15,000 identities take.
 const MAX_BYTES = 32 * 1024 * 1024
+
+// Of each resource, some 400 bytes each.
+const MAX_REFERENCES = 500
 
 /** The cached records of one resource. A read by key is not a use: a long list does not push out what is read by id. */
 interface Partition {
@@ -36,6 +41,8 @@ export class RecordCache implements Cache {
   readonly #referring = mapReferrers()
   readonly #parts: RenderParts
   readonly #maxBytes: number
+  /** By resource and id: what records show of those that they refer to, such as the few types and policies of all identities. */
+  readonly #references = new Map<string, LRUCache<string, Reference>>()
   /** Counts commits: what was read before one is not cached after it. */
   #commits = 0
 
@@ -79,6 +86,7 @@ export class RecordCache implements Cache {
   clear(): void {
     this.#commits += 1
     this.#partitions.clear()
+    this.#references.clear()
   }
 
   /** Invalidates the records that a commit changed, and those that depend on them. */
@@ -86,6 +94,7 @@ export class RecordCache implements Cache {
     this.#commits += 1
     for (const { resource, id, before, after } of changes as readonly AnyChange[]) {
       if (WITHOUT_RECORDS.has(resource)) continue
+      for (const plural of withParent(resource)) this.#references.get(plural)?.delete(id)
       for (const plural of withParent(resource)) this.#invalidate(plural, id)
       for (const { owner, field } of this.#dependants.get(resource) ?? []) {
         for (const values of [before, after]) {
@@ -125,9 +134,34 @@ export class RecordCache implements Cache {
     rows: readonly AnyRow[],
     commits: number,
   ): Promise<CachedRecord[]> {
-    const records = await renderCachedRecords(this.#parts, context, resource, rows)
+    const records = await renderCachedRecords(this.#parts, context, resource, rows, (plural, ids) =>
+      this.#findReferences(context, plural, ids, commits),
+    )
     if (this.#commits === commits) for (const record of records) this.#add(resource, record)
     return records
+  }
+
+  async #findReferences(
+    { db }: ReadContext,
+    plural: string,
+    ids: ReadonlySet<string>,
+    commits: number,
+  ): Promise<ReadonlyMap<string, Reference>> {
+    const cache = this.#references.get(plural) ?? new LRUCache<string, Reference>({ max: MAX_REFERENCES })
+    this.#references.set(plural, cache)
+    const references = new Map<string, Reference>()
+    const missingIds: string[] = []
+    for (const id of ids) {
+      const cached = cache.get(id)
+      if (cached) references.set(id, cached)
+      else missingIds.push(id)
+    }
+    if (missingIds.length === 0) return references
+    for (const [id, reference] of await findReferences(db, plural, missingIds)) {
+      references.set(id, reference)
+      if (this.#commits === commits) cache.set(id, reference)
+    }
+    return references
   }
 
   #add(resource: AnyResource, record: CachedRecord): void {

@@ -30,16 +30,20 @@ export interface RenderParts {
   readonly behaviors: Behaviors
 }
 
+/** Finds what records show of those of another resource that they refer to; ids without a record are absent in the result. */
+export type FindReferences = (plural: string, ids: ReadonlySet<string>) => Promise<ReadonlyMap<string, Reference>>
+
 /** Renders rows for the cache, in their order. */
 export async function renderCachedRecords(
   parts: RenderParts,
   context: ReadContext,
   resource: AnyResource,
   rows: readonly AnyRow[],
+  find: FindReferences = (plural, ids) => findReferences(context.db, plural, ids),
 ): Promise<CachedRecord[]> {
   if (rows.length === 0) return []
   const plan = getCompiledResource(resource.plural).recordPlan
-  const references = await loadReferences(context, plan, rows)
+  const references = await loadReferences(plan, rows, find)
   const derived = await parts.behaviors.get(resource).deriveFields?.(context, rows)
   const hasUniqueName = resource.fields.name?.options.unique === true
   return rows.map((row, at) => {
@@ -66,7 +70,11 @@ export function renderReferenceTo(resource: AnyResource, { id, name = '', bytes,
   return bytes.toString('utf8', 0, membersAt) + renderReferenceMembers(resource, id, name)
 }
 
-async function loadReferences({ db }: ReadContext, plan: RecordPlan, rows: readonly AnyRow[]): Promise<ReferencesById> {
+async function loadReferences(
+  plan: RecordPlan,
+  rows: readonly AnyRow[],
+  find: FindReferences,
+): Promise<ReferencesById> {
   const idsByResource = new Map<string, Set<string>>()
   for (const { resource, idsOf } of plan.targets) {
     let ids = idsByResource.get(resource)
@@ -78,7 +86,7 @@ async function loadReferences({ db }: ReadContext, plan: RecordPlan, rows: reado
   }
   const references = new Map<string, ReadonlyMap<string, Reference>>()
   for (const [resource, ids] of idsByResource) {
-    if (ids.size > 0) references.set(resource, await findReferences(db, resource, ids))
+    if (ids.size > 0) references.set(resource, await find(resource, ids))
   }
   return references
 }
