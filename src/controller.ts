@@ -44,6 +44,7 @@ import { Repairs } from './maintenance/integrity/repairs.ts'
 import { RunningApplies } from './maintenance/network-file/running-applies.ts'
 import type { WebhookDeliveries } from './maintenance/webhooks/webhook-deliveries.ts'
 import { createWebhooks } from './maintenance/webhooks/webhooks.ts'
+import { ControllerList } from './network/controllers/controller-list.ts'
 import { ControllerMembership } from './network/controllers/membership.ts'
 import { createFabric, type Fabric } from './network/fabric.ts'
 import { ModelLog } from './network/router-model/model-log.ts'
@@ -165,6 +166,8 @@ interface Routers {
   readonly presence: SharedPresence | undefined
   readonly load: RouterLoad
   readonly connected: ConnectedRouters
+  /** The addresses at which routers reach the controllers of a cluster. */
+  readonly controllers: ControllerList
   readonly publicKeys: PublicKeys
   readonly model: RouterModel
   readonly sessionSync: SessionSync
@@ -322,7 +325,11 @@ async function assemble(
   const traffic = new LiveTraffic(clock)
   const connected = new ConnectedRouters(clock, traffic)
   const createSystemContext = () => contexts.create({ kind: 'system' })
-  const presence = cluster && new SharedPresence({ clock, connected, log, node: cluster.name, createSystemContext })
+  const listLiveNodes = () => cluster?.listLiveNames() ?? []
+  const presence =
+    cluster && new SharedPresence({ clock, connected, log, node: cluster.name, listLiveNodes, createSystemContext })
+  const isLeading = () => presence?.isHere ?? true
+  const catchUp = cluster && (() => cluster.catchUp())
   const live = givenLive ?? { network: presence ?? connected, terminators: storedTerminators }
   const records = createRecords()
   // The JWTs that records show name the server certificate.
@@ -342,8 +349,9 @@ async function assemble(
   const access = new Access(posture.reported, live)
   const { apiSessions, machineTokens, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected })
-  const peers = new PeerAnnouncements(connected)
+  const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected, isLeading, catchUp })
+  const peers = new PeerAnnouncements(connected, presence)
+  const controllerList = new ControllerList(connected)
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
   const ticketKeys = new TicketKeys({ cipher: secretCipher, entities })
   // The foreign intermediates that clients presented are in memory only, and resumed sessions come without them.
@@ -354,9 +362,10 @@ async function assemble(
     issuer: `https://${getAdvertisedAddress(config)}`,
   })
   const endedSessions = new EndedSessions({
-    ...{ clock, connected, db: store.db, log, sessionSync, sessionTokens },
+    ...{ clock, connected, db: store.db, isLeading, log, sessionSync, sessionTokens },
     createSystemContext,
   })
+  presence?.addObserver({ nodeLost: () => endedSessions.noteUnknownCircuits() })
   const publicKeys = new PublicKeys({ authority, clientTrust, connected, tokenKeys })
   const modelLog = new ModelLog({
     isNeeded: () => sessionTokens.areSigned,
@@ -377,7 +386,10 @@ async function assemble(
       policies,
     },
     ...{ aggregatedLog, circuitKey: tokens.deriveKey('circuit ids'), sessionTokens, startedAt, traffic },
-    ...{ node: cluster?.name, catchUp: cluster && (() => cluster.catchUp()) },
+    ...{ node: cluster?.name, catchUp, isLeading },
+    takesRouters: () => cluster?.lease.isHeld ?? true,
+    listNodesOf: (routerId: string) => presence?.listNodesOf(routerId) ?? [],
+    listLiveNodes: () => listLiveNodes().filter((name) => name !== cluster?.name),
     createSystemContext,
   })
   const oidc = new OidcAnnouncement(config['oidc.announce'])
@@ -392,6 +404,7 @@ async function assemble(
     connected,
     ...(presence ? [presence] : []),
     peers,
+    controllerList,
     publicKeys,
     model,
     sessionSync,
@@ -409,12 +422,12 @@ async function assemble(
   const webhooks = createWebhooks(config, { cipher: secretCipher, clock, db: store.db, events, log })
   const watching = [unauditedChanges, posture.deadlines, events, webhooks.deliveries]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation, ...watching)
-  store.recordBy(modelLog, endedSessions, posture.deadlines, ...(cluster ? [cluster.comparison] : []))
+  store.recordBy(modelLog, endedSessions, controllerList, posture.deadlines, ...(cluster ? [cluster.comparison] : []))
   const enrollments = new EnrollmentIssuer(entities, config, authority)
   const membership = await ControllerMembership.load({
     ...{ db: store.db, entities, config, authority },
     node: cluster?.name,
-    isLive: (node) => cluster?.nodes.list().some(({ name, isLive }) => name === node && isLive) ?? false,
+    isLive: (node) => listLiveNodes().includes(node),
   })
   const settings = digestEqualSettings(config)
   cluster?.nodes.describeBy(() => ({ settings, routers: connected.size }))
@@ -436,6 +449,7 @@ async function assemble(
       countCircuits: (routerId) => fabric.circuits.count('routerId', routerId),
     },
     connected,
+    controllers: controllerList,
     publicKeys,
     model,
     sessionSync,

@@ -2,6 +2,7 @@
 // routers is encoded once for each of the two protocols.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
 import type {
+  ControllerAnnouncement,
   EndedSession,
   LinkFault,
   PeerChange,
@@ -13,7 +14,13 @@ import type {
 } from '../../src/network/routers/router-connection.ts'
 import { ContentType } from './content-types.ts'
 import { encodeUint64 } from './header-values.ts'
-import { FaultSchema, FaultSubject, PeerState, PeerStateChangesSchema } from './messages/control_pb.ts'
+import {
+  FaultSchema,
+  FaultSubject,
+  PeerState,
+  PeerStateChangesSchema,
+  UpdateCtrlAddressesSchema,
+} from './messages/control_pb.ts'
 import {
   ApiSessionAddedSchema,
   ApiSessionRemovedSchema,
@@ -84,6 +91,8 @@ function encode(announcement: RouterAnnouncement, protocol: Protocol): EncodedAn
     }
     case 'public-keys':
       return { type: ContentType.DATA_STATE_CHANGE_SET, body: encodePublicKeys(announcement), headers: [] }
+    case 'controllers':
+      return { type: ContentType.UPDATE_CONTROLLER_ADDRESSES, body: encodeControllers(announcement), headers: [] }
     case 'model-index': {
       const index = encodeUint64(BigInt(announcement.index))
       return { type: ContentType.CURRENT_INDEX, body: NO_BODY, headers: [[Header.RouterDataModelIndex, index]] }
@@ -137,6 +146,17 @@ function encodePublicKeys({ added, removedIds }: PublicKeyAnnouncement): Uint8Ar
   })
   const changes = [...added.map(toKeyEvent), ...removed]
   return toBinary(DataState_ChangeSetSchema, create(DataState_ChangeSetSchema, { isSynthetic: true, changes }))
+}
+
+/** Every controller has the same list, so each speaks with the word of a leader: a router takes removals from a leader only. */
+function encodeControllers({ version, controllers }: ControllerAnnouncement): Uint8Array {
+  const message = create(UpdateCtrlAddressesSchema, {
+    addresses: controllers.map(({ address }) => address),
+    index: BigInt(version),
+    isLeader: true,
+    controllers: controllers.map(({ id, address }) => ({ id, endpoints: [{ address, groups: [] }] })),
+  })
+  return toBinary(UpdateCtrlAddressesSchema, message)
 }
 
 const PEER_STATES = { online: PeerState.Healthy, offline: PeerState.Unhealthy, removed: PeerState.Removed } as const

@@ -9,6 +9,7 @@ import { SocketCertificates } from '../connections/socket-certificates.ts'
 import type { ConnectionSource } from './connection.ts'
 import { DialsInProgress } from './dials-in-progress.ts'
 import { type ConnectionGroup, createGroup, HelloError, parseHello, type ReceivedHello } from './hello.ts'
+import { introduceControllers } from './introduction.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
 import { type AdmittedConnection, RouterChannel } from './router-channel.ts'
 import { WorkInProgress } from './work-in-progress.ts'
@@ -21,6 +22,19 @@ const HELLO_TIMEOUT_MS = 5_000
 const KEEP_ALIVE_MS = 15_000
 const TICK_MS = 1_000
 
+/** A router that has introduced itself. */
+interface Arrival {
+  readonly socket: TLSSocket
+  readonly reader: MessageReader
+  readonly received: ReceivedHello
+  /** Whether it is connected to one controller at a time. */
+  readonly isInTurn: boolean
+  /** Whether it is only told where the controllers are. */
+  readonly isIntroduced: boolean
+  /** The id by which it knows this controller. */
+  readonly controllerId: string
+}
+
 export class ControlListener {
   readonly #controller: Controller
   /** By router. */
@@ -28,52 +42,79 @@ export class ControlListener {
   readonly #inProgress = new WorkInProgress()
   readonly #dials = new DialsInProgress()
   #timer: NodeJS.Timeout | undefined
-  #isServing = false
+  #isOpen = false
+  /** Whether this controller has the routers that are connected to one at a time. */
+  #hasTurn = false
+  #wasDraining = false
 
   constructor(controller: Controller) {
     this.#controller = controller
   }
 
+  /** Takes the routers that are connected to each controller, from now on. */
   start(): void {
+    this.#isOpen = true
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
+    this.#controller.cluster?.lease.onChange((isHeld) => {
+      // Routers ask another controller at once, and come back when this one responds again.
+      if (!isHeld)
+        this.#controller.routers.connected.closeSome(false, 'the controller has no contact with the other ones')
+    })
   }
 
-  /** Takes routers from now on. */
+  /** Takes the routers that are connected to one controller at a time, too. */
   begin(): void {
     this.#controller.routers.connected.startListening()
-    this.#isServing = true
+    this.#hasTurn = true
   }
 
-  /** Ends the connections of all routers, and takes none until it begins again. @param reason for the log */
+  /** Ends the connections of those, and takes none of them until it begins again. @param reason for the log */
   end(reason: string): void {
-    this.#isServing = false
-    this.#controller.routers.connected.close(reason)
+    this.#hasTurn = false
+    this.#controller.routers.connected.closeSome(true, reason)
   }
 
   /** Does the work that is due by the clock. */
   tick(): void {
+    this.#followDraining()
     for (const channel of this.#channels.values()) channel.tick()
     this.#controller.fabric.tick()
     this.#controller.routers.model.tick()
     this.#controller.routers.endedSessions.tick()
   }
 
+  /** Before it is stopped, a controller gives the routers up that are connected to each; another one takes the others. */
+  #followDraining(): void {
+    const { cluster, fabric, routers } = this.#controller
+    const isDraining = cluster?.nodes.isDraining === true
+    if (isDraining && !this.#wasDraining) {
+      fabric.leaveAll()
+      routers.connected.closeSome(false, 'the controller drains')
+    }
+    this.#wasDraining = isDraining
+  }
+
   /** Ends the connections of all routers, and resolves when what they asked for has been handled. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
-    this.end('the controller stops')
+    this.#isOpen = false
+    this.#hasTurn = false
+    this.#controller.routers.connected.close()
     await this.#inProgress.settle()
   }
 
-  /** Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response. */
-  accept(socket: TLSSocket): void {
-    if (!this.#isServing) {
+  /**
+   * Serves a connection whose TLS handshake agreed on the control protocol. A router that is rejected gets no response.
+   * @param isShared whether it came to the address that leads to all controllers
+   */
+  accept(socket: TLSSocket, isShared: boolean): void {
+    if (!this.#isOpen || (isShared && !this.#hasTurn)) {
       socket.destroy()
       return
     }
     const address = socket.remoteAddress
     socket.on('error', () => socket.destroy())
-    this.#connect(socket).catch((error: unknown) => {
+    this.#connect(socket, isShared).catch((error: unknown) => {
       socket.destroy()
       const isExpected = [RouterRejectedError, HelloError, MalformedFrameError].some((kind) => error instanceof kind)
       if (isExpected) this.#warnOfRejected(address, error as Error)
@@ -89,17 +130,37 @@ export class ControlListener {
   }
 
   /** @throws RouterRejectedError, HelloError, MalformedFrameError */
-  async #connect(socket: TLSSocket): Promise<void> {
-    const controllerId = await this.#controller.membership.findIdForRouters(this.#controller.store.db)
-    if (controllerId === undefined) throw new RouterRejectedError('the controller is not ready yet')
+  async #connect(socket: TLSSocket, isShared: boolean): Promise<void> {
+    const { membership, routers, store } = this.#controller
+    const sharedId = await membership.findSharedId(store.db)
+    const { ownId } = membership
+    if (sharedId === undefined || ownId === undefined) throw new RouterRejectedError('the controller is not ready yet')
     const reader = new MessageReader(HELLO_LIMITS)
     const received = parseHello(await readFirstMessage(socket, reader))
-    if (!this.#isServing) throw new RouterRejectedError('the controller takes no routers')
-    await this.#inProgress.track(this.#admit(socket, reader, received, controllerId))
+    const isGrouped = received.grouping !== undefined
+    const isInTurn = !isGrouped || !routers.controllers.has(ownId) || isShared
+    const isIntroduced = isGrouped && isShared && routers.controllers.size > 0
+    const arrival = { socket, reader, received, isInTurn, isIntroduced, controllerId: isInTurn ? sharedId : ownId }
+    this.#requireTurn(arrival)
+    await this.#inProgress.track(this.#admit(arrival))
   }
 
   /** @throws RouterRejectedError */
-  async #admit(socket: TLSSocket, reader: MessageReader, received: ReceivedHello, controllerId: string): Promise<void> {
+  #requireTurn({ isInTurn }: Pick<Arrival, 'isInTurn'>): void {
+    if (!this.#isOpen) throw new RouterRejectedError('the controller takes no routers')
+    if (this.#controller.cluster?.nodes.isDraining) throw new RouterRejectedError('the controller drains')
+    if (!isInTurn || this.#hasTurn) return
+    const node = this.#controller.cluster?.nodeOfRouters
+    throw new RouterRejectedError(
+      node === undefined
+        ? 'the controller takes no routers'
+        : `the router is connected to one controller at a time, which is ${node}`,
+    )
+  }
+
+  /** @throws RouterRejectedError */
+  async #admit(arrival: Arrival): Promise<void> {
+    const { socket, reader, received, isInTurn, controllerId } = arrival
     const { auth, clock, cluster, contexts, routers, sessionTokens, store } = this.#controller
     const leaf = new SocketCertificates(socket).readOwn()
     if (!leaf) throw new RouterRejectedError('the router presented no certificate')
@@ -110,6 +171,7 @@ export class ControlListener {
       ...described,
       fingerprint: computeFingerprint(leaf),
       hasDataModel: grouping !== undefined,
+      isInTurn,
     }
     await cluster?.lease.waitForContact().catch((cause: unknown) => {
       throw new RouterRejectedError('the controller has no contact with the other ones', { cause })
@@ -118,7 +180,12 @@ export class ControlListener {
     // Its clients need tokens that it can verify, and it the key, from its first message on.
     if (hello.hasDataModel) await sessionTokens.beginSigning(contexts.create({ kind: 'system' }))
     if (socket.destroyed) return
-    if (!this.#isServing) throw new RouterRejectedError('the controller takes no routers')
+    this.#requireTurn(arrival)
+    const { announcement } = routers.controllers
+    if (arrival.isIntroduced && grouping?.isFirst && announcement) {
+      introduceControllers(socket, { type: grouping.type, group: grouping.group ?? createGroup() }, announcement)
+      return
+    }
     socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const source = { socket, reader, type: grouping?.type ?? 'ctrl.default' }
     if (grouping && !grouping.isFirst) this.#join(hello.routerId, source, grouping.group)

@@ -139,7 +139,7 @@ export function isSameGroup(group: ConnectionGroup, named: ConnectionGroup): boo
 const createConnectionId = () => randomBytes(CONNECTION_ID_BYTES).toString('hex')
 
 /** A connection of a group, as the response to its hello repeats it. */
-interface GroupedConnection {
+export interface GroupedConnection {
   readonly type: ConnectionType
   readonly group: ConnectionGroup
 }

@@ -97,6 +97,7 @@ export class RouterChannel {
     const { type, hello, isEdge, group, isNewProcess } = this.#admitted
     this.#connection.write(encodeHelloResponse(this.#parts.controllerId, group && { type, group }))
     controller.log.info({ routerId: router.id, version: hello.version.version }, 'a router connected')
+    controller.routers.controllers.send(router)
     if (isEdge) {
       controller.routers.publicKeys.send(router)
       greetRouter(this.#session)
@@ -201,6 +202,7 @@ export class RouterChannel {
   #sendAgain(): void {
     const { log, routers } = this.#parts.controller
     const router = this.#router
+    routers.controllers.send(router)
     routers.publicKeys.send(router)
     routers.model.sendAgain(router)
     this.#parts.inProgress.track(routers.sessionSync.sendAll(router)).catch((error: unknown) => {

@@ -94,7 +94,7 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
       server.on('connection', (socket: Socket) => connections.admit(socket))
       servers.push(server)
       // One controller of a cluster at a time binds it.
-      if (cluster && isForRoutersOnly(listener)) ofRouters.push({ server, bind: () => bindListener(server, listener) })
+      if (cluster && listener.shared) ofRouters.push({ server, bind: () => bindListener(server, listener) })
       else await bindListener(server, listener)
     }
   } catch (error) {
@@ -103,8 +103,8 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
     throw error
   }
   clients.slowReaders.start()
-  presence?.ask().catch((error: unknown) => {
-    controller.log.warn({ err: error }, 'the controller that has the routers was not asked which are connected')
+  presence?.start().catch((error: unknown) => {
+    controller.log.warn({ err: error }, 'the other controllers were not asked which routers are connected to them')
   })
   let routersInTurn: RoutersInTurn | undefined
   if (config.listeners.some(({ apis }) => apis.includes('control'))) {
@@ -217,7 +217,7 @@ function divideByProtocol(
   const serveHttp = server.listeners('secureConnection') as ((this: https.Server, socket: TLSSocket) => void)[]
   server.removeAllListeners('secureConnection')
   server.on('secureConnection', (socket) => {
-    if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket)
+    if (socket.alpnProtocol === CONTROL_PROTOCOL) return controlListener.accept(socket, listener.shared)
     watch(socket, listener, clients)
     for (const serve of serveHttp) serve.call(server, socket)
   })
@@ -238,8 +238,6 @@ function toSessionOptions({ apis }: ListenerConfig) {
   const context = createHash('sha256').update(apis.toSorted().join()).digest('hex')
   return { sessionIdContext: context.slice(0, MAX_CONTEXT_LENGTH), sessionTimeout: TICKET_KEY_LIFETIME_MS / 1000 }
 }
-
-const isForRoutersOnly = ({ apis }: ListenerConfig) => apis.length === 1 && apis[0] === 'control'
 
 function bindListener(server: Server, { address }: ListenerConfig): Promise<void> {
   const { host, port } = splitAddress(address)

@@ -1,4 +1,5 @@
-// Serves routers in a cluster: one controller does, and only that one listens where nothing but the control channel is served.
+// Serves the routers of a cluster that are connected to one controller at a time: only that one listens at the address which leads to all.
+// It also leads the other routers in what one controller has to do for each of them.
 //
 // A router tries the next address of a name if a port is closed, but not if a connection is accepted and then closed.
 import type { Server } from 'node:net'
@@ -29,7 +30,7 @@ export class RoutersInTurn {
   readonly #parts: RoutersInTurnParts
   readonly #duty: Duty
 
-  /** From now on this controller takes the routers if no other one has them. */
+  /** From now on this controller takes those routers if no other one has them. */
   constructor(parts: RoutersInTurnParts) {
     this.#parts = parts
     this.#duty = parts.cluster.seekRouters()
@@ -49,6 +50,11 @@ export class RoutersInTurn {
     controller.fabric.begin()
     presence.begin()
     controlListener.begin()
+    const { endedSessions, sessionSync } = controller.routers
+    void this.#retry(async () => {
+      await endedSessions.takeOver()
+      await sessionSync.takeOver()
+    })
     for (const { server, bind } of servers) if (!server.listening) await this.#retry(bind)
   }
 
@@ -57,7 +63,7 @@ export class RoutersInTurn {
     for (const { server } of servers) if (server.listening) server.close()
     controller.fabric.leave()
     presence.end()
-    controlListener.end('another controller has the routers')
+    controlListener.end('another controller has the routers that are connected to one at a time')
   }
 
   /** Tries until it succeeds, or the duty is lost. Returns whether it has succeeded. */

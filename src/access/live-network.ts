@@ -46,6 +46,8 @@ export interface LiveNetwork extends Traffic {
   getPresence(routerId: string): ConnectionStatus
   /** When a router lost its connection; undefined if it is connected, or was not since the controller started. */
   getDisconnectTime(routerId: string): Instant | undefined
+  /** The names of the controllers of a cluster that a router is connected to, in order; none if this one is alone. */
+  listNodesOf(routerId: string): readonly string[]
   /** Whether an identity is connected to an edge router. */
   getConnectionStatus(identityId: string): ConnectionStatus
 }
@@ -56,6 +58,7 @@ export const disconnectedNetwork: LiveNetwork = {
   getPresence: () => 'unknown',
   getDisconnectTime: () => undefined,
   getDynamicCost: () => 0,
+  listNodesOf: () => [],
   getConnectionStatus: () => 'offline',
   listRoutePath: () => [],
 }

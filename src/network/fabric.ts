@@ -54,11 +54,13 @@ export interface Fabric {
   /** Does what is due by the clock. Called once a second. */
   tick(): void
   /**
-   * Leaves the circuits to another controller, which has the routers from now on. Called before their connections end, so that none is
-   * told to drop any.
+   * Leaves the circuits over routers that are connected to one controller at a time to the one that has these from now on. Called before
+   * their connections end, so that none is told to drop any.
    */
   leave(): void
-  /** Takes routers again: all circuits that they have are those of an earlier process. */
+  /** Leaves all circuits, before this controller ends the connections of all routers because it is about to stop. */
+  leaveAll(): void
+  /** Takes those routers: all circuits that they have are those of an earlier process. */
   begin(): void
 }
 
@@ -76,6 +78,14 @@ export interface FabricParts {
   readonly log: Log
   /** The name of this controller, if it has others beside it. */
   readonly node: string | undefined
+  /** The names of the controllers beside it that run. */
+  listLiveNodes(): readonly string[]
+  /** The names of the controllers that a router is connected to; empty if this one is alone. */
+  listNodesOf(routerId: string): readonly string[]
+  /** Whether routers that are not connected could be. */
+  readonly takesRouters: () => boolean
+  /** Whether this controller is the one of several that leads routers. */
+  readonly isLeading: () => boolean
   readonly db: Kysely<Database>
   readonly startedAt: Instant
   readonly policies: AuthPolicies
@@ -106,7 +116,8 @@ export function createFabric(parts: FabricParts): Fabric {
   const network = new Paths()
   const linkSettings = new StoredLinkSettings(entities)
   const links = new Links({ aggregatedLog, clock, connected, paths: network, settings: linkSettings })
-  const validation = new TerminatorValidation({ clock, connected, directory: terminators })
+  const { isLeading, listLiveNodes } = parts
+  const validation = new TerminatorValidation({ clock, connected, directory: terminators, isLeading })
   const right = { access, accessTokens, apiSessions, catchUp: parts.catchUp, connected, policies, sessionTokens }
   const { costs, circuits: table } = traffic
   const unroutes = new Unroutes(connected)
@@ -119,10 +130,23 @@ export function createFabric(parts: FabricParts): Fabric {
       log.error({ err: error, terminatorId: terminator.id }, 'the record of a terminator could not be changed')
     })
   }
-  const circuits = new Circuits({ ...shared, ids, random: Math.random, rejectTerminator, table, terminators, traces })
+  const { listNodesOf } = parts
+  const circuits = new Circuits({
+    ...shared,
+    ids,
+    listNodesOf,
+    random: Math.random,
+    rejectTerminator,
+    table,
+    terminators,
+    traces,
+  })
   const rerouting = new Rerouting({ ...shared, circuits })
-  const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting })
-  const upkeep = new CircuitUpkeep({ ...shared, circuits, inherited: reports.inherited, rerouting, sessionTokens })
+  const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting, listLiveNodes })
+  const upkeep = new CircuitUpkeep({
+    ...{ ...shared, circuits, inherited: reports.inherited, rerouting, sessionTokens },
+    takesRouters: parts.takesRouters,
+  })
   const { createSystemContext } = parts
   const endedBinds = new EndedBinds({
     ...{ connected, directory: terminators, hosted, log, sessionTokens, createSystemContext },
@@ -155,14 +179,18 @@ export function createFabric(parts: FabricParts): Fabric {
       smartRerouting.tick()
     },
     leave() {
-      circuits.leaveAll()
-      upkeep.clear()
-      unroutes.pause()
-      reports.inherited.clear()
+      const isInTurn = (routerId: string) => connected.isInTurn(routerId)
+      circuits.leave(isInTurn)
+      for (const routerId of connected.listIds().filter(isInTurn)) reports.inherited.loseRouter(routerId)
+      // Reports of the other routers about those circuits concern an earlier process, too.
+      ids.begin(clock.now())
+    },
+    leaveAll() {
+      circuits.leave(() => true)
+      ids.begin(clock.now())
     },
     begin() {
       ids.begin(clock.now())
-      unroutes.resume()
     },
   }
 }

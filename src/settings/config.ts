@@ -54,6 +54,8 @@ export interface ListenerConfig {
   readonly dialect: Dialect
   /** Without TLS it serves plain HTTP, on a loopback address. */
   readonly tls: boolean
+  /** Whether it is bound only while this controller has the routers that are connected to one controller at a time. */
+  readonly shared: boolean
 }
 
 interface Setting<V> {
@@ -66,7 +68,7 @@ interface Setting<V> {
 const settings = {
   listeners: {
     explain:
-      'Where the controller listens, and which APIs it serves there: client, management, fabric, oidc (sign-in by OpenID Connect), control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP, for requests whose Host is a loopback name or address, or one that is configured.',
+      'Where the controller listens, and which APIs it serves there: client, management, fabric, oidc (sign-in by OpenID Connect), control (routers), health and metrics, of which all but metrics are the default. The dialect is that of callers whose requests do not show it: native, as the documents spell a few words, or openziti, as its clients do. With tls: false, a listener on a loopback address serves health and metrics over plain HTTP, for requests whose Host is a loopback name or address, or one that is configured. With shared: true, one that serves control alone is the listener of control.shared.',
     default: [{ address: '127.0.0.1:1280', apis: defaultApis, dialect: 'native' }],
     read: readListeners,
   },
@@ -78,7 +80,13 @@ const settings = {
   },
   'control.advertise': {
     explain:
-      'The name under which routers reach the controller, as host:port, if it is not the first one of advertise. Several controllers of one network have the same, which leads to all of them: each listens there only while it has the routers.',
+      'The name under which routers reach this controller, as host:port, if it is not the first one of advertise. Each of several controllers of one network has its own.',
+    default: '',
+    read: (value, key) => (value === '' ? undefined : readHostAndPort(value, key)),
+  },
+  'control.shared': {
+    explain:
+      'One name that leads to all controllers of a network, as host:port, for routers of releases before 2.0, which are connected to one controller at a time. Only that one listens there, by a listener with shared: true. Routers of later releases learn from it where each controller is. The same on all controllers.',
     default: '',
     read: (value, key) => (value === '' ? undefined : readHostAndPort(value, key)),
   },
@@ -406,6 +414,7 @@ export function readConfig(file: string | undefined, env: NodeJS.ProcessEnv = {}
   configSources.set(config, sources)
   configTexts.set(config, written)
   assertAdvertised(config)
+  assertSharedTogether(config)
   return config
 }
 
@@ -481,16 +490,27 @@ export function getAdvertisedAddress(config: Config): string {
   return config.advertise[0] ?? config.listeners.find(({ tls }) => tls)?.address ?? ''
 }
 
-/** The address at which routers reach this controller. */
+/** The address at which routers reach this controller, and no other one. */
 export function getControlAddress(config: Config): string {
   return `tls:${config['control.advertise'] ?? getAdvertisedAddress(config)}`
+}
+
+/** The address at which routers find the network for the first time. */
+export function getFirstControlAddress(config: Config): string {
+  const shared = config['control.shared']
+  return shared === undefined ? getControlAddress(config) : `tls:${shared}`
+}
+
+/** Whether routers reach this controller by an address of its own, and not only while it has those of `control.shared`. */
+export function hasOwnControlListener({ listeners }: Config): boolean {
+  return listeners.some(({ apis, shared }) => apis.includes('control') && !shared)
 }
 
 /** Every host that the server certificate must name. */
 export function listCertificateHosts(config: Config): string[] {
   const withTls = config.listeners.filter(({ tls }) => tls)
-  const forRouters = config['control.advertise']
-  const addresses = [...config.advertise, ...(forRouters ? [forRouters] : []), ...withTls.map(({ address }) => address)]
+  const forRouters = [config['control.advertise'], config['control.shared']].filter((one) => one !== undefined)
+  const addresses = [...config.advertise, ...forRouters, ...withTls.map(({ address }) => address)]
   const hosts = addresses.map((address) => splitAddress(address).host).filter((host) => !isUnspecified(host))
   return [...new Set([...hosts, 'localhost', '127.0.0.1', '::1'])]
 }
@@ -504,6 +524,15 @@ function assertAdvertised(config: Config): void {
   if (isUnspecified(host)) {
     throw new ConfigError('advertise', `must name an address that clients can reach: listening on ${host} names none`)
   }
+}
+
+/** The shared name and the listener for it are of no use without each other. */
+function assertSharedTogether(config: Config): void {
+  const hasListener = config.listeners.some(({ shared }) => shared)
+  if (hasListener === (config['control.shared'] !== undefined)) return
+  throw hasListener
+    ? invalidSettingError(config, 'control.shared', 'must be the name of the listener that is shared')
+    : invalidSettingError(config, 'listeners', 'has none with shared: true, at which control.shared leads here')
 }
 
 /** The file that a new data directory gets: every setting with its explanation, set if it differs from the default. */
@@ -578,7 +607,13 @@ function readIssuer(value: unknown, key: string): string {
   return issuer
 }
 
-const LISTENER_MEMBERS: readonly string[] = ['address', 'apis', 'dialect', 'tls'] satisfies (keyof ListenerConfig)[]
+const LISTENER_MEMBERS: readonly string[] = [
+  'address',
+  'apis',
+  'dialect',
+  'tls',
+  'shared',
+] satisfies (keyof ListenerConfig)[]
 
 function readListeners(value: unknown, key: string): ListenerConfig[] {
   const listeners = readList(value, key).map((entry) => {
@@ -588,15 +623,19 @@ function readListeners(value: unknown, key: string): ListenerConfig[] {
       const missing = LISTENER_MEMBERS.filter((member) => !Object.hasOwn(record, member))
       throw new ConfigError(key, `has a member that does not exist, ${unknown}${suggestNearest(unknown, missing)}`)
     }
-    const { address, apis = defaultApis, dialect = 'native', tls = true } = record
+    const { address, apis = defaultApis, dialect = 'native', tls = true, shared = false } = record
     return {
       address: readHostAndPort(address, key),
       apis: readList(apis, key).map((api) => readChoice(listenerApis, api, key)),
       dialect: readChoice(['native', 'openziti'] as const, dialect, key),
       tls: readSwitch(tls, key),
+      shared: readSwitch(shared, key),
     }
   })
   for (const listener of listeners) if (!listener.tls) assertNeedsNoTls(listener, key)
+  for (const { address, apis, shared } of listeners)
+    if (shared && (apis.length !== 1 || apis[0] !== 'control'))
+      throw new ConfigError(key, `must serve control alone at ${address}, because it is shared`)
   if (!listeners.some(({ tls }) => tls)) throw new ConfigError(key, 'must name at least one address with TLS')
   return listeners
 }

@@ -132,6 +132,13 @@ interface SharedSettingTable {
   value: string
 }
 
+/** One row; see `network/controllers/controller-list.ts`. */
+interface ControllerListTable {
+  id: Generated<number>
+  /** The position of the last commit that changed where routers reach the controllers. */
+  version: number
+}
+
 export interface Database extends EntityTables, SetTables {
   absent_routers: AbsentRouterTable
   api_session_revocations: ApiSessionRevocationTable
@@ -139,6 +146,7 @@ export interface Database extends EntityTables, SetTables {
   ended_sessions: EndedSessionTable
   root_receipts: RootReceiptTable
   commit_position: CommitPositionTable
+  controller_list: ControllerListTable
   machine_states: MachineStateTable
   model_changes: ModelChangeTable
   revocations: RevocationTable

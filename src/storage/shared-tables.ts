@@ -12,6 +12,7 @@ export const SHARED_TABLES: readonly string[] = [
   'absent_routers',
   'api_session_revocations',
   'audit_records',
+  'controller_list',
   'ended_sessions',
   'machine_states',
   'model_changes',

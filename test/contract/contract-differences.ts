@@ -252,7 +252,7 @@ export const ADDED: readonly Difference[] = [
   },
   {
     operations: /\/(transit-)?routers(\/\{\})?$/,
-    facts: /^data(\[\])?\.(version|linkCount|circuitCount|dataModel|supportsOidc)/,
+    facts: /^data(\[\])?\.(version|linkCount|circuitCount|controllers|dataModel|supportsOidc)/,
     because: 'people look for it in the list of routers',
   },
   {

@@ -56,7 +56,7 @@ function connect(routerId: string): ConnectedRouter {
     close: () => connected.disconnect(router),
   } as never
   router = connected.connect(
-    { routerId, fingerprint: '', version: VERSION, linkListeners: [], hasDataModel: false },
+    { routerId, fingerprint: '', version: VERSION, linkListeners: [], hasDataModel: false, isInTurn: true },
     true,
     connection,
   )

@@ -25,6 +25,7 @@ beforeEach(() => {
     clock,
     connected: connected as unknown as ConnectedRouters,
     directory: directory as unknown as TerminatorDirectory,
+    isLeading: () => true,
   })
 })
 

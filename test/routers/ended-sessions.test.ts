@@ -105,6 +105,6 @@ it('a process that starts reads no session, however many there are', async () =>
   const { connected, sessionSync } = routers
   const createSystemContext = () => network.world.system
   const parts = { clock, connected, db: store.db, log: silentLog, sessionSync, sessionTokens, createSystemContext }
-  await new EndedSessions(parts).restart(store.db)
+  await new EndedSessions({ ...parts, isLeading: () => true }).restart(store.db)
   expect(statements).toEqual([expect.stringContaining('commit_position')])
 })

@@ -58,6 +58,7 @@ export const routerHandlers: MessageHandlers = [
       )
     }),
   ],
+  [ContentType.REQUEST_CLUSTER_MEMBERS, ({ controller, router }) => controller.routers.controllers.send(router)],
   [
     ContentType.INSPECT_REQUEST,
     ({ channel }, message) => {

@@ -25,9 +25,9 @@ export const sessionHandlers: MessageHandlers = [
   ],
   [
     ContentType.API_SESSION_HEARTBEAT,
-    withBody(ApiSessionHeartbeatSchema, ({ controller, router }, { tokens }) => {
+    withBody(ApiSessionHeartbeatSchema, async ({ controller, router }, { tokens }) => {
       requireAtMost(MAX_ENTRIES, tokens, 'tokens')
-      controller.routers.sessionSync.recordActivity(router, tokens)
+      await controller.routers.sessionSync.recordActivity(router, tokens)
     }),
   ],
   [

@@ -96,7 +96,10 @@ function composeVersionResponses(controller: Controller): VersionResponses {
   const { config } = controller
   const base = `https://${getAdvertisedAddress(config)}`
   const apiVersions = listApiVersions(base)
-  const capabilities: readonly (typeof CAPABILITIES)[number][] = ['OIDC_AUTH', ...listOptionalCapabilities(controller)]
+  // Clients that see it sign in by OpenID Connect, so that it comes with that alone.
+  const ofCluster = controller.cluster ? (['HA_CONTROLLER'] as const) : []
+  const optional = listOptionalCapabilities(controller)
+  const capabilities: readonly (typeof CAPABILITIES)[number][] = ['OIDC_AUTH', ...ofCluster, ...optional]
   const oidc = { v1: { apiBaseUrls: [`${base}/oidc`], path: '/oidc', version: 'v1' } }
   return {
     plain: dataResponse({ ...version, capabilities: [], apiVersions }),

@@ -5,7 +5,7 @@ import { newToken } from '../../foundation/ids.ts'
 import { toJwtAlgorithm } from '../../pki/algorithms.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import { type Config, getAdvertisedAddress, getControlAddress } from '../../settings/config.ts'
+import { type Config, getAdvertisedAddress, getFirstControlAddress } from '../../settings/config.ts'
 
 /** The key that signs, and the settings that are advertised. */
 export interface EnrollmentSigner {
@@ -28,7 +28,7 @@ export function signEnrollmentJwt(
 ): Promise<string> {
   return signClaims(signer, {
     em: method,
-    ctrls: [getControlAddress(signer.config)],
+    ctrls: [getFirstControlAddress(signer.config)],
     iss: `https://${getAdvertisedAddress(signer.config)}`,
     sub: subject,
     aud: [''],

@@ -131,6 +131,11 @@ export const routers = defineResource({
       description:
         'Whether clients that sign in by OpenID Connect can use it, by the release with which it last connected; null if it has not enrolled.',
     },
+    controllers: {
+      ...orNull(listOf(text)),
+      'x-offline': null,
+      description: 'The controllers of a cluster that it is connected to; empty if there is one alone.',
+    },
     dataModel: {
       ...orNull(dataModel),
       'x-offline': null,

@@ -74,6 +74,8 @@ interface CircuitCreationParts {
   readonly results: RouteResults
   readonly terminators: Pick<TerminatorDirectory, 'get' | 'listOfService'>
   readonly traces: IdentityTraces
+  /** The names of the controllers that a router is connected to. */
+  listNodesOf(routerId: string): readonly string[]
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs when all routers of a circuit forward its data. */
@@ -204,7 +206,7 @@ export class CircuitCreation {
     const all = terminators.listOfService(service.id, instanceId)
     if (all.length === 0) throw new CircuitError('NO_TERMINATORS', 'the service has no terminators')
     const online = all.filter((terminator) => connected.get(terminator.routerId))
-    if (online.length === 0) throw new CircuitError('NO_ONLINE_TERMINATORS', 'the service has no online terminators')
+    if (online.length === 0) throw this.#noneOnline(all)
     const candidates = online.flatMap((terminator): TerminatorCandidate[] => {
       const path = paths.findPath(routerId, terminator.routerId)
       return path ? [{ terminator, path, cost: path.cost + terminator.cost + costs.get(terminator.id) }] : []
@@ -216,6 +218,16 @@ export class CircuitCreation {
     })
     if (!choice) throw new CircuitError('NO_PATH', 'no path leads to a terminator of the service')
     return choice
+  }
+
+  /** Another controller may have the routers: this one routes over those alone that are connected to it. */
+  #noneOnline(all: readonly LiveTerminator[]): CircuitError {
+    const nodes = new Set(all.flatMap(({ routerId }) => this.#parts.listNodesOf(routerId)))
+    const elsewhere = `: its routers are connected to the controller ${[...nodes].sort().join(', ')}, and not to this one`
+    return new CircuitError(
+      'NO_ONLINE_TERMINATORS',
+      `the service has no online terminators${nodes.size > 0 ? elsewhere : ''}`,
+    )
   }
 
   /** Sends all routers of the path their parts at once, and waits for their results. */

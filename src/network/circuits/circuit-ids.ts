@@ -10,6 +10,7 @@ const MARK_BYTES = 3
 const ID = /^([0-9a-z]{8,12})\.([\w-]{16})\.((?:[\w-]{4})+)(?:\.([0-9a-z]{1,8}))?$/
 const MAX_LENGTH = 1_000
 const RADIX = 36
+const TIME_LENGTH = 8
 const NODE_MARK_LENGTH = 3
 
 /** The properties that the id of an earlier process's circuit tells. */
@@ -18,6 +19,8 @@ export interface EarlierCircuitId {
   readonly maxIdleMs: number | undefined
   /** Whether the circuit passed a router when it began. */
   isOnPath(routerId: string): boolean
+  /** Whether a controller of this name made it. */
+  isMadeBy(node: string): boolean
 }
 
 /** A new address of an end of a circuit. */
@@ -65,6 +68,7 @@ export class CircuitIds {
     if (start === undefined || start === this.#start) return undefined
     const ofPath: readonly string[] = marks.match(/.{4}/g) ?? []
     return {
+      isMadeBy: (node) => start.slice(TIME_LENGTH) === this.#markNode(node),
       maxIdleMs: maxIdleSeconds === undefined ? undefined : Number.parseInt(maxIdleSeconds, RADIX) * 1000,
       isOnPath: (routerId) => ofPath.includes(this.#mark(random, routerId)),
     }

@@ -6,7 +6,7 @@ import type { Database } from '../../storage/database.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { ConnectedRouter, ConnectedRouters } from '../routers/connected-routers.ts'
 import type { RouteResult } from '../routers/router-connection.ts'
-import type { CircuitIds } from './circuit-ids.ts'
+import type { CircuitIds, EarlierCircuitId } from './circuit-ids.ts'
 import type { Circuit } from './circuit-table.ts'
 import type { Circuits } from './circuits.ts'
 import { type IdleReport, InheritedCircuits } from './inherited-circuits.ts'
@@ -23,6 +23,8 @@ interface CircuitReportsParts {
   readonly rerouting: Rerouting
   readonly results: RouteResults
   readonly unroutes: Unroutes
+  /** The names of the other controllers that run. */
+  listLiveNodes(): readonly string[]
 }
 
 // How many circuits of one message are handled before everything else gets its turn.
@@ -63,6 +65,15 @@ export class CircuitReports {
     } else if (ids.parseEarlier(circuitId)) {
       this.#dropInherited(router, circuitId, false)
     }
+  }
+
+  /**
+   * Whether another controller has a circuit, and decides about it. Of the circuits over routers that are connected to one controller at a
+   * time, the one that has the routers decides.
+   */
+  #isElsewhere(router: ConnectedRouter, earlier: EarlierCircuitId | undefined): boolean {
+    if (!earlier || router.hello.isInTurn) return false
+    return this.#parts.listLiveNodes().some((node) => earlier.isMadeBy(node))
   }
 
   /**
@@ -113,7 +124,9 @@ export class CircuitReports {
   /** Has a router drop a circuit that this process does not know, and the others that reported it, if the router is on its path. */
   #dropInherited(router: ConnectedRouter, circuitId: string, isImmediate: boolean): void {
     const { ids, unroutes } = this.#parts
-    const routerIds = ids.parseEarlier(circuitId)?.isOnPath(router.id) ? this.inherited.end(circuitId) : []
+    const earlier = ids.parseEarlier(circuitId)
+    if (this.#isElsewhere(router, earlier)) return
+    const routerIds = earlier?.isOnPath(router.id) ? this.inherited.end(circuitId) : []
     for (const routerId of new Set([router.id, ...routerIds])) unroutes.send(routerId, circuitId, isImmediate)
   }
 
@@ -125,6 +138,7 @@ export class CircuitReports {
     if (!circuit) {
       if (results.has(circuitId)) return false
       const earlier = ids.parseEarlier(circuitId)
+      if (this.#isElsewhere(router, earlier)) return false
       return !earlier || this.inherited.report(router.id, report, earlier, clock.now())
     }
     const { routerIds } = circuit.path

@@ -29,6 +29,9 @@ const SESSION_GRACE_MS = 10_000
 // Circuits do not need the connection between a router and the controller. If it breaks while the router works, they stay.
 const ROUTER_GRACE_MS = 60_000
 
+// After the end of an outage in which this controller itself ended the connections: routers try again every minute at least.
+const RETURN_GRACE_MS = 2 * ROUTER_GRACE_MS
+
 interface CircuitUpkeepParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
@@ -40,6 +43,8 @@ interface CircuitUpkeepParts {
   readonly results: RouteResults
   readonly unroutes: Unroutes
   readonly sessionTokens: Pick<SessionTokens, 'areSigned'>
+  /** Whether routers that are not connected could be: one of several controllers takes none without contact with the others. */
+  readonly takesRouters: () => boolean
 }
 
 /** Something that is judged when its time has come. */
@@ -179,23 +184,23 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
     for (const { id } of ended) this.#parts.circuits.remove(id, true)
   }
 
-  /** Judges nothing of what has happened: another controller has the routers. */
-  clear(): void {
-    this.#endedSessions.length = 0
-    this.#absentRouters.length = 0
-  }
-
   // ---- time -----------------------------------------------------------------------------------------------------------
 
   /** Does what is due by the clock. */
   tick(): void {
-    const { circuits } = this.#parts
+    const { circuits, takesRouters } = this.#parts
+    if (!takesRouters()) this.#postponeAbsences()
     for (const sessionId of this.#takeDue(this.#endedSessions)) this.#removeAll(this.#listOfSession(sessionId))
     for (const routerId of this.#takeDue(this.#absentRouters)) {
       // Data inside a single router flows without the controller, for as long as the router lives.
       const overLinks = circuits.list({ routerId }).filter(({ path }) => path.routerIds.length > 1)
       this.#moveCircuits(routerId, overLinks)
     }
+  }
+
+  #postponeAbsences(): void {
+    const dueAt = this.#parts.clock.monotonic() + RETURN_GRACE_MS
+    this.#absentRouters.splice(0, this.#absentRouters.length, ...this.#absentRouters.map(({ id }) => ({ id, dueAt })))
   }
 
   #takeDue(deadlines: Deadline[]): string[] {

@@ -29,6 +29,8 @@ interface CircuitsParts {
   readonly terminators: Pick<TerminatorDirectory, 'get' | 'listOfService'>
   readonly traces: IdentityTraces
   readonly unroutes: Unroutes
+  /** The names of the controllers that a router is connected to; empty if this one is alone. */
+  listNodesOf(routerId: string): readonly string[]
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs if the router of a terminator says that it does not know the address. */
@@ -125,9 +127,13 @@ export class Circuits {
     return true
   }
 
-  /** Drops all circuits from memory. Their routers go on, and another controller inherits them. */
-  leaveAll(): void {
-    for (const { id, strategy, terminatorId } of this.#table.list()) {
+  /**
+   * Drops from memory the circuits that pass routers which another controller has from now on. Their routers go on, and that one
+   * inherits them.
+   */
+  leave(isElsewhere: (routerId: string) => boolean): void {
+    for (const { id, path, strategy, terminatorId } of this.#table.list()) {
+      if (!path.routerIds.some(isElsewhere)) continue
       this.#table.remove(id)
       if (strategy !== 'random') this.#costs.removeCircuit(terminatorId)
     }

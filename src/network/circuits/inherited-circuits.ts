@@ -68,11 +68,6 @@ export class InheritedCircuits {
     return entry ? [...entry.routerIds] : []
   }
 
-  clear(): void {
-    this.#byId.clear()
-    this.#endedIds.clear()
-  }
-
   /** Drops what a router reported whose process ended: its circuits ended with it. */
   loseRouter(routerId: string): void {
     for (const [id, { routerIds }] of this.#byId) {

@@ -12,7 +12,6 @@ export class Unroutes {
    * it lost its connection, because no circuit begins at a router that is not connected.
    */
   readonly #owed = new Map<string, Set<string>>()
-  #isPaused = false
 
   constructor(connected: ConnectedRouters) {
     this.#connected = connected
@@ -23,7 +22,6 @@ export class Unroutes {
    * @param isImmediate false if it still delivers the data that is on its way
    */
   send(routerId: string, circuitId: string, isImmediate: boolean): void {
-    if (this.#isPaused) return
     const router = this.#connected.get(routerId)
     const owed = this.#owed.get(routerId)
     if (router) router.connection.sendUnroute(circuitId, isImmediate)
@@ -35,16 +33,6 @@ export class Unroutes {
   sendOwed({ id, connection }: ConnectedRouter): void {
     for (const circuitId of this.#owed.get(id) ?? []) connection.sendUnroute(circuitId, true)
     this.#owed.delete(id)
-  }
-
-  /** Has routers drop nothing, now or later, until `resume`: another controller tells them what to carry. */
-  pause(): void {
-    this.#isPaused = true
-    this.#owed.clear()
-  }
-
-  resume(): void {
-    this.#isPaused = false
   }
 
   /** Notes that a router will not return. */

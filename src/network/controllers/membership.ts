@@ -3,7 +3,14 @@ import type { Kysely } from 'kysely'
 import { type ApiAddresses, controllers } from '../../definitions/resources/controllers.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../../pki/certificates.ts'
-import { type Config, getAdvertisedAddress, getControlAddress, splitAddress } from '../../settings/config.ts'
+import {
+  type Config,
+  getAdvertisedAddress,
+  getControlAddress,
+  hasOwnControlListener,
+  invalidSettingError,
+  splitAddress,
+} from '../../settings/config.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
@@ -39,10 +46,10 @@ export class ControllerMembership {
   }
 
   /**
-   * The id by which routers know this controller; undefined until it is announced. The controllers of a cluster have the same one, that of the
-   * first of them: otherwise a router that comes from one to another would take it for a second controller.
+   * The id by which routers that are connected to one controller at a time know it; undefined until it is announced. The controllers of a
+   * cluster have the same one, that of the first of them: otherwise such a router would take the next one for a second controller.
    */
-  async findIdForRouters(db: Kysely<Database>): Promise<string | undefined> {
+  async findSharedId(db: Kysely<Database>): Promise<string | undefined> {
     if (this.#parts.node === undefined) return this.#ownId
     const first = db.selectFrom('controllers').select('id').where('node', 'is not', null).orderBy('n')
     return (await first.executeTakeFirst())?.id
@@ -53,13 +60,17 @@ export class ControllerMembership {
     return id === this.#ownId || (this.#parts.node !== undefined && this.#parts.isLive(String(name)))
   }
 
-  /** Stores that this controller has joined, with its addresses and its certificate. */
+  /**
+   * Stores that this controller has joined, with its addresses and its certificate.
+   * @throws ConfigError if routers would reach another controller of the cluster by the same address
+   */
   async announce(context: Context, apiPaths: Readonly<Record<string, string>>): Promise<void> {
     const { entities, config, authority, node } = this.#parts
     const address = getAdvertisedAddress(config)
     const values = {
       name: node ?? splitAddress(address).host,
-      ctrlAddress: getControlAddress(config),
+      // Routers that are connected to one controller at a time find it by a name that is not its own.
+      ctrlAddress: node === undefined || hasOwnControlListener(config) ? getControlAddress(config) : null,
       apiAddresses: toApiAddresses(`https://${address}`, apiPaths),
       ...toCertificateValues(authority),
       publicKeyPrint: computePublicKeyPrint(authority.server.certificate),
@@ -70,6 +81,7 @@ export class ControllerMembership {
       // Read again, because another controller may have changed it meanwhile.
       const ownId = await findOwnId(tx.db, this.#parts)
       if (node === undefined) await this.#removeFormerNodes(tx, ownId)
+      else if (values.ctrlAddress !== null) await this.#takeAddress(tx, values.ctrlAddress, ownId)
       if (ownId === undefined) return (await entities.insert(tx, controllers, newEntity(tx, controllers, values))).id
       return (await entities.update(tx, controllers, await get(tx, controllers, ownId), values, { audit: 'none' })).id
     })
@@ -83,6 +95,17 @@ export class ControllerMembership {
     if (id === undefined) return
     await entities.update(tx, controllers, await get(tx, controllers, id), { node, name: node }, { audit: 'none' })
     this.#ownId = id
+  }
+
+  /** Takes an address from a controller that had it and does not run, so that each has its own. @throws ConfigError if that one runs */
+  async #takeAddress(tx: WriteContext, address: string, ownId = ''): Promise<void> {
+    const { config, entities, isLive } = this.#parts
+    const others = tx.db.selectFrom('controllers').select(['id', 'node']).where('node', 'is not', null)
+    for (const { id, node } of await others.where('ctrlAddress', '=', address).where('id', '!=', ownId).execute()) {
+      const reason = `is where routers reach the controller ${node}, too: each has its own, and control.shared is one for all`
+      if (isLive(String(node))) throw invalidSettingError(config, 'control.advertise', reason)
+      await entities.update(tx, controllers, await get(tx, controllers, id), { ctrlAddress: null }, { audit: 'none' })
+    }
   }
 
   /** Removes the records of a cluster that this controller has left. */

@@ -106,6 +106,8 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
   readonly #byId = new Map<string, ConnectedRouter>()
   /** Router → when it lost its connection; routers that are connected, or were deleted, are missing. */
   readonly #disconnectTimes = new Map<string, Instant>()
+  /** The routers that were connected to each controller when they were connected here last. */
+  readonly #eachIds = new Set<string>()
   /** Identity → the number of routers that it is connected to; identities without any are missing. */
   readonly #connectionCounts = new Map<string, number>()
   readonly #observers: RouterObserver[] = []
@@ -193,9 +195,16 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     const router = new ConnectedRouter(hello, isEdge, connection, now)
     this.#byId.set(hello.routerId, router)
     this.#disconnectTimes.delete(hello.routerId)
+    if (hello.isInTurn) this.#eachIds.delete(hello.routerId)
+    else this.#eachIds.add(hello.routerId)
     earlier?.connection.close('the router connected again')
     for (const observer of this.#observers) observer.routerConnected?.(router)
     return router
+  }
+
+  /** Whether a router is connected to one of several controllers at a time, as far as it was connected here. */
+  isInTurn(routerId: string): boolean {
+    return !this.#eachIds.has(routerId)
   }
 
   /** Notes that a connection ended, unless the router has another one by now. */
@@ -208,9 +217,9 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     for (const observer of this.#observers) observer.routerDisconnected?.(router)
   }
 
-  /** Drops when routers lost their connections: they were connected to another controller since. */
+  /** Drops when routers lost their connections that are connected to one controller at a time: it was another one since. */
   dropDisconnectTimes(): void {
-    this.#disconnectTimes.clear()
+    for (const id of [...this.#disconnectTimes.keys()]) if (this.isInTurn(id)) this.#disconnectTimes.delete(id)
   }
 
   /** Notes that a router is another process than the one that was connected before. */
@@ -243,7 +252,12 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
 
   /** Ends all connections. @param reason for the log */
   close(reason = 'the controller stops'): void {
-    for (const { connection } of [...this.#byId.values()]) connection.close(reason)
+    for (const { connection } of this.list()) connection.close(reason)
+  }
+
+  /** Ends the connections of the routers that are connected to one controller at a time, or of the others. @param reason for the log */
+  closeSome(areInTurn: boolean, reason: string): void {
+    for (const { connection, hello } of this.list()) if (hello.isInTurn === areInTurn) connection.close(reason)
   }
 
   findRouter(id: string): LiveRouter | undefined {
@@ -263,6 +277,10 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     return this.#traffic.getDynamicCost(terminatorId)
   }
 
+  listNodesOf(): readonly string[] {
+    return []
+  }
+
   getConnectionStatus(identityId: string): ConnectionStatus {
     return this.#connectionCounts.has(identityId) ? 'online' : 'offline'
   }
@@ -279,10 +297,13 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
   }
 
   apply({ changes }: Commit): void {
-    if (this.#byId.size + this.#disconnectTimes.size === 0) return
+    if (this.#byId.size + this.#disconnectTimes.size + this.#eachIds.size === 0) return
     for (const { resource, id, after } of changes) {
       if (resource !== 'edge-routers' && resource !== 'routers') continue
-      if (!after) this.#disconnectTimes.delete(id)
+      if (!after) {
+        this.#disconnectTimes.delete(id)
+        this.#eachIds.delete(id)
+      }
       this.#judge(id, after)
     }
   }
@@ -291,6 +312,9 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     const router = this.#byId.get(id)
     if (!router) return
     router.isDeleted = record === undefined
+    // It may have received its new certificate over its connection to another controller.
+    if (record?.formerFingerprint === router.hello.fingerprint)
+      router.renewedFingerprint = record.fingerprint ?? undefined
     const objection = record ? findObjection(record, router.listFingerprints()) : 'the router was deleted'
     if (objection) router.connection.close(objection)
   }

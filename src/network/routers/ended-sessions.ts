@@ -30,6 +30,8 @@ interface EndedSessionsParts {
   readonly log: Log
   readonly sessionSync: Pick<SessionSync, 'reconnectClients'>
   readonly sessionTokens: Pick<SessionTokens, 'areSigned'>
+  /** Whether this controller is the one of several that tells routers. */
+  readonly isLeading: () => boolean
   createSystemContext(): Context
 }
 
@@ -43,6 +45,8 @@ export class EndedSessions implements SideEffect, RouterObserver, CommitRecorder
   readonly #parts: EndedSessionsParts
   /** The time of the last commit of the processes before: sessions that began by then may have circuits that this one does not know. */
   #startedAfter: Instant | undefined
+  /** The time of the last commit when this controller began to lead: by then another one told the routers that it had. */
+  #leadingAfter: Instant = 0
   /** The time of the last commit, and when this process followed it by the monotonic clock. */
   #lastAt: Instant = 0
   #followedAt = 0
@@ -90,7 +94,7 @@ export class EndedSessions implements SideEffect, RouterObserver, CommitRecorder
     const clients = new Set(
       listEnded(changes).flatMap(({ apiSessionId, createdAt }) => (createdAt <= startedAfter ? apiSessionId : [])),
     )
-    if (clients.size > 0)
+    if (clients.size > 0 && this.#parts.isLeading())
       for (const router of this.#parts.connected.listEdgeRouters())
         this.#parts.sessionSync.reconnectClients(router, [...clients])
     this.#lastAt = at
@@ -99,10 +103,24 @@ export class EndedSessions implements SideEffect, RouterObserver, CommitRecorder
 
   // ---- routers --------------------------------------------------------------------------------------------------------
 
+  /** Another controller has ended: its circuits go on, and this one does not know them. */
+  noteUnknownCircuits(): void {
+    if (this.#startedAfter !== undefined && this.#parts.sessionTokens.areSigned) this.#startedAfter = this.#lastAt
+  }
+
+  /** Tells routers in place of the controller that did it before, and has those that are connected close what they have not heard of. */
+  async takeOver(): Promise<void> {
+    this.noteUnknownCircuits()
+    this.#leadingAfter = this.#lastAt
+    this.#heardUntil.clear()
+    for (const router of this.#parts.connected.listEdgeRouters()) await this.tellMissed(router)
+  }
+
   /** Has a router that connected close what it has not heard of. */
   async tellMissed(router: ConnectedRouter): Promise<void> {
-    const { db, sessionTokens } = this.#parts
+    const { db, isLeading, sessionTokens } = this.#parts
     const { id } = router
+    if (!isLeading()) return
     if (!sessionTokens.areSigned) {
       this.#heardUntil.set(id, 'now')
       return
@@ -110,7 +128,7 @@ export class EndedSessions implements SideEffect, RouterObserver, CommitRecorder
     let since = this.#heardUntil.get(id) ?? (await findAbsence(db, id))[0]?.heardUntil
     // Another connection of it was in use until now, or at the end of the process before.
     if (since === 'now') since = this.#getCertainTime()
-    since ??= (this.#startedAfter ?? 0) - UNCERTAIN_MS
+    since ??= Math.max(this.#startedAfter ?? 0, this.#leadingAfter) - UNCERTAIN_MS
     this.#heardUntil.set(id, since)
     await this.#tellSince(router, since)
   }
@@ -140,8 +158,8 @@ export class EndedSessions implements SideEffect, RouterObserver, CommitRecorder
   routerConnected(): void {}
 
   routerDisconnected({ id, isDeleted }: ConnectedRouter): void {
-    const { connected, sessionTokens } = this.#parts
-    if (!sessionTokens.areSigned || isDeleted || connected.get(id)) return
+    const { connected, isLeading, sessionTokens } = this.#parts
+    if (!isLeading() || !sessionTokens.areSigned || isDeleted || connected.get(id)) return
     const heard = this.#heardUntil.get(id)
     if (heard === undefined) return
     const heardUntil = heard === 'now' ? this.#getCertainTime() : heard
@@ -155,7 +173,8 @@ export class EndedSessions implements SideEffect, RouterObserver, CommitRecorder
 
   /** Notes which routers have been back for long enough. Called once a second. */
   tick(): void {
-    const { clock, connected } = this.#parts
+    const { clock, connected, isLeading } = this.#parts
+    if (!isLeading()) return
     const backBefore = clock.monotonic() - UNCERTAIN_MS
     const backIds: string[] = []
     for (const [id, heard] of this.#heardUntil) {

@@ -1,18 +1,21 @@
 // Tells routers of each other: by it they learn which routers to dial links to, and where.
+import { isDeepStrictEqual } from 'node:util'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from './connected-routers.ts'
 import type { PeerChange } from './router-connection.ts'
+import type { PresenceObserver, SharedPresence } from './shared-presence.ts'
 
 // Changes of this time are announced together. After a restart of the controller all routers connect within seconds: each would
 // otherwise be told about every other one by a message of its own.
 const BATCH_MS = 5
 
-export class PeerAnnouncements implements SideEffect, RouterObserver {
+export class PeerAnnouncements implements SideEffect, RouterObserver, PresenceObserver {
   readonly kind = 'side effect'
   readonly name = 'peers of routers'
   readonly #connected: ConnectedRouters
-  /** The routers that are connected, as others are told about them. */
+  readonly #presence: Pick<SharedPresence, 'findFields'> | undefined
+  /** The routers that are connected to any controller, as others are told about them. */
   readonly #online = new Map<string, PeerChange>()
   /** By router; what happened last to it since the last announcement. */
   readonly #changes = new Map<string, PeerChange>()
@@ -20,9 +23,12 @@ export class PeerAnnouncements implements SideEffect, RouterObserver {
   readonly #newcomers = new Set<ConnectedRouter>()
   #isScheduled = false
 
-  constructor(connected: ConnectedRouters) {
+  /** @param presence the routers of other controllers; undefined if there are none */
+  constructor(connected: ConnectedRouters, presence?: Pick<SharedPresence, 'findFields' | 'addObserver'>) {
     this.#connected = connected
+    this.#presence = presence
     connected.addObserver(this)
+    presence?.addObserver(this)
   }
 
   routerConnected(router: ConnectedRouter): void {
@@ -35,9 +41,22 @@ export class PeerAnnouncements implements SideEffect, RouterObserver {
 
   routerDisconnected(router: ConnectedRouter): void {
     this.#newcomers.delete(router)
-    if (this.#connected.get(router.id)) return
-    this.#online.delete(router.id)
-    this.#note({ routerId: router.id, state: 'offline', version: '', linkListeners: [] })
+    if (!this.#connected.get(router.id)) this.routerChanged(router.id)
+  }
+
+  /** Routers of which none is connected to the same controller can have links all the same. */
+  routerChanged(routerId: string): void {
+    if (this.#connected.get(routerId)) return
+    const fields = this.#presence?.findFields(routerId)
+    if (!fields) {
+      if (this.#online.delete(routerId)) this.#note({ routerId, state: 'offline', version: '', linkListeners: [] })
+      return
+    }
+    const { listeners: linkListeners, versionInfo } = fields
+    const change = { routerId, state: 'online', version: versionInfo.version, linkListeners } as const
+    if (isDeepStrictEqual(change, this.#online.get(routerId))) return
+    this.#online.set(routerId, change)
+    this.#note(change)
   }
 
   /** Nothing of it comes from rows. */

@@ -67,6 +67,7 @@ export class RouterBehavior implements Behavior<typeof routers, RequestedExpiry 
         supportsOidc: this.#oidc.isSupportedBy(id) ?? null,
         linkCount: this.#load.countLinks(id),
         circuitCount: this.#load.countCircuits(id),
+        controllers: this.#network.listNodesOf(id),
       }
     })
   }

@@ -21,6 +21,8 @@ export interface RouterHello {
   readonly linkListeners: readonly LinkListener[]
   /** Whether it admits clients by data that the controller publishes, beginning with public keys: routers of release 2 do. */
   readonly hasDataModel: boolean
+  /** Whether it is connected to one of several controllers at a time, and not to each of them. */
+  readonly isInTurn: boolean
 }
 
 /** How an edge router describes where its clients reach it. */
@@ -212,8 +214,21 @@ export interface ModelIndexAnnouncement {
   readonly index: number
 }
 
+/** A message to routers about the controllers that they connect to: these, and no others. */
+export interface ControllerAnnouncement {
+  readonly kind: 'controllers'
+  /** Routers drop what is not newer than what they have. */
+  readonly version: number
+  readonly controllers: readonly { readonly id: string; readonly address: string }[]
+}
+
 /** A message that may go to many routers at once. */
-export type RouterAnnouncement = SessionAnnouncement | PeerAnnouncement | PublicKeyAnnouncement | ModelIndexAnnouncement
+export type RouterAnnouncement =
+  | SessionAnnouncement
+  | PeerAnnouncement
+  | PublicKeyAnnouncement
+  | ModelIndexAnnouncement
+  | ControllerAnnouncement
 
 /** The whole data model for a router. */
 export interface ModelTransfer {

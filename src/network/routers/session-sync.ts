@@ -49,6 +49,13 @@ interface SessionSyncParts {
   readonly log: Log
   readonly apiSessions: ApiSessions
   readonly connected: ConnectedRouters
+  /**
+   * Whether this controller is the one of several that tells routers which sessions there are: routers of release 2 take what concerns
+   * a session to the controller that told them of it last.
+   */
+  readonly isLeading: () => boolean
+  /** Applies what other controllers have committed by now; undefined if there are none. */
+  readonly catchUp: (() => Promise<void>) | undefined
 }
 
 export class SessionSync implements SideEffect {
@@ -69,8 +76,12 @@ export class SessionSync implements SideEffect {
   /** Resolves when everything has been announced, what is pending included. */
   #flushed: Promise<void> = Promise.resolve()
   #isClosed = false
+  readonly #isLeading: () => boolean
+  readonly #catchUp: (() => Promise<void>) | undefined
 
-  constructor({ db, clock, log, apiSessions, connected }: SessionSyncParts) {
+  constructor({ db, clock, log, apiSessions, connected, isLeading, catchUp }: SessionSyncParts) {
+    this.#isLeading = isLeading
+    this.#catchUp = catchUp
     this.#db = db
     this.#clock = clock
     this.#log = log
@@ -168,6 +179,10 @@ export class SessionSync implements SideEffect {
 
   async #sendOnce(router: ConnectedRouter): Promise<void> {
     if (this.#connected.get(router.id) !== router) return
+    if (!this.#isLeading()) {
+      router.syncStatus = 'SYNC_DONE'
+      return
+    }
     router.syncStatus = 'SYNC_IN_PROGRESS'
     const ids = this.#apiSessions.listIds()
     const syncId = newId()
@@ -182,10 +197,20 @@ export class SessionSync implements SideEffect {
     router.syncStatus = 'SYNC_DONE'
   }
 
-  /** Records the activity of the API sessions whose clients are connected to a router, and says which of them have ended. */
-  recordActivity(router: ConnectedRouter, tokens: readonly string[]): void {
-    const now = this.#clock.now()
-    const endedTokens = tokens.filter((token) => !this.#apiSessions.use(token, now))
+  /**
+   * Records the activity of the API sessions whose clients are connected to a router, and says which of them have ended. Routers report it
+   * to each controller.
+   */
+  async recordActivity(router: ConnectedRouter, tokens: readonly string[]): Promise<void> {
+    if (!this.#isLeading()) return
+    const findEnded = (among: readonly string[]) =>
+      among.filter((token) => !this.#apiSessions.use(token, this.#clock.now()))
+    let endedTokens = findEnded(tokens)
+    if (endedTokens.length > 0 && this.#catchUp) {
+      // They may have begun at another controller just now.
+      await this.#catchUp()
+      endedTokens = findEnded(endedTokens)
+    }
     if (endedTokens.length > 0)
       router.connection.announce({ kind: 'api-sessions-removed', sessions: endedTokens.map((token) => ({ token })) })
   }
@@ -196,6 +221,8 @@ export class SessionSync implements SideEffect {
    */
   async validateSessions(router: ConnectedRouter, names: readonly string[]): Promise<void> {
     const column = router.hello.hasDataModel ? 'id' : 'opaqueToken'
+    // They may have begun at another controller just now.
+    await this.#catchUp?.()
     const rows = await this.#db
       .selectFrom('sessions')
       .select(['id', 'opaqueToken'])
@@ -206,6 +233,21 @@ export class SessionSync implements SideEffect {
     const ended = names.filter((name) => !valid.has(name) && !isSignedToken(name))
     const sessions = ended.map((name) => (column === 'id' ? { id: name, token: '' } : { token: name }))
     if (ended.length > 0) router.connection.announce({ kind: 'sessions-removed', sessions })
+  }
+
+  /**
+   * Tells every router which sessions there are, from now on in place of the controller that did it before. Clients that are connected come
+   * back, because routers would take their requests to that one until then. Called when this controller begins to lead.
+   */
+  async takeOver(): Promise<void> {
+    for (const router of this.#connected.listEdgeRouters()) {
+      await this.sendAll(router)
+      const ofClients = [...router.identityIds].flatMap((id) => this.#apiSessions.listOfIdentity(id))
+      this.reconnectClients(
+        router,
+        ofClients.map(({ id }) => id),
+      )
+    }
   }
 
   /** Has a router close the connections of API sessions that last: their clients may come back at once. */
@@ -231,6 +273,7 @@ export class SessionSync implements SideEffect {
     if (this.#isClosed) return
     try {
       for (const announcement of await this.#toAnnouncements(pending)) {
+        if (!isRemoval(announcement) && !this.#isLeading()) continue
         for (const { connection } of this.#connected.listEdgeRouters()) connection.announce(announcement)
       }
     } catch (error) {
@@ -302,6 +345,11 @@ export class SessionSync implements SideEffect {
       fingerprints: [...(fingerprints.get(identity.id) ?? []), ...(fingerprints.get(id) ?? [])],
     }))
   }
+}
+
+/** Routers hear from each controller that they are connected to what has ended. */
+function isRemoval({ kind }: SessionAnnouncement): boolean {
+  return kind === 'api-sessions-removed' || kind === 'sessions-removed'
 }
 
 function emptyChanges(): PendingChanges {

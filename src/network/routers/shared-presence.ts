@@ -1,18 +1,20 @@
-// The routers and identities that are connected, as all controllers of a cluster know them: the one that has the routers commits changes.
+// The routers and identities that are connected, as all controllers of a cluster know them: each commits what is connected to it.
 //
-// Its commits have no rows. One that begins later asks for everything, and is sent it in a commit.
+// The commits have no rows. A controller that begins asks the others for everything, and is sent it in commits.
 import type { ConnectionStatus, LiveNetwork, LiveRouter } from '../../access/live-network.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Commit, ConnectedRouterFields, RouterPresence } from '../../storage/transactions/changes.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { LiveState } from '../../storage/transactions/projection.ts'
-import type { ConnectedRouter, ConnectedRouters, RouterObserver } from './connected-routers.ts'
+import type { ConnectedRouters, RouterObserver } from './connected-routers.ts'
+import { describeRouter, isSameRouter, NodePresence } from './node-presence.ts'
 
 // Changes of this time are committed together.
 const BATCH_MS = 100
 
-// Routers try again every few seconds, so that most of them are back by then with the controller that takes them over.
+// Routers that are connected to one controller at a time try again every few seconds, so that most of them are back by then with the
+// controller that takes them over.
 const TAKEOVER_MS = 20_000
 
 // Of one commit, which is a row of the log.
@@ -24,26 +26,38 @@ interface SharedPresenceParts {
   readonly log: Log
   /** The name of this controller. */
   readonly node: string
+  /** The names of the controllers that run, at the last contact; empty before the first one. */
+  listLiveNodes(): readonly string[]
   createSystemContext(): Context
 }
 
-interface KnownRouter extends LiveRouter {
-  readonly fields: ConnectedRouterFields
+/** Routers that are connected to one controller at a time, and are on their way to another one. */
+interface Takeover {
+  /** By the monotonic clock. */
+  readonly endsAt: number
+}
+
+/** An observer of what other controllers have. */
+export interface PresenceObserver {
+  /** Another controller has a router now, or has lost it. */
+  routerChanged?(id: string): void
+  /** A controller does not run any more. */
+  nodeLost?(node: string): void
 }
 
 export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   readonly kind = 'live state'
   readonly name = 'presence of routers'
   readonly #parts: SharedPresenceParts
-  /** As they were committed. */
-  readonly #routers = new Map<string, KnownRouter>()
-  readonly #identityIds = new Set<string>()
+  /** By controller, this one included: as they were committed. */
+  readonly #nodes = new Map<string, NodePresence>()
   readonly #disconnectTimes = new Map<string, Instant>()
-  /** Whether everything was committed since this controller began. */
-  #isComplete = false
-  /** While this controller has the routers: until when others may still return, by the monotonic clock. */
-  #takeover: { readonly endsAt: number } | undefined
-  #isFullDue = false
+  readonly #observers: PresenceObserver[] = []
+  /** While this controller has the routers that are connected to one at a time: until when those of the one before may still return. */
+  #turn: Takeover | undefined
+  /** While those that this controller had until now count as connected here. */
+  #leaving: Takeover | undefined
+  #isFullDue = true
   readonly #changedIdentityIds = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #committing: Promise<void> | undefined
@@ -53,55 +67,81 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     parts.connected.addObserver(this)
   }
 
-  /** Asks the controller that has the routers for what it knows. */
-  async ask(): Promise<void> {
+  /** From now on an observer is told about other controllers. */
+  addObserver(observer: PresenceObserver): void {
+    this.#observers.push(observer)
+  }
+
+  /** Tells the other controllers what is connected to this one, from now on, and asks them for what they have. */
+  async start(): Promise<void> {
+    this.#timer = setInterval(() => this.#publish(), BATCH_MS).unref()
     await this.#commit([undefined])
   }
 
-  /** This controller has the routers from now on. Those of the controller before it count as connected until they had time to return. */
+  /** This controller has the routers that are connected to one at a time. Those of the one before count as connected until they had time to return. */
   begin(): void {
-    this.#parts.connected.dropDisconnectTimes()
-    this.#takeover = { endsAt: this.#parts.clock.monotonic() + (this.#isComplete ? TAKEOVER_MS : 0) }
+    const { clock, connected } = this.#parts
+    connected.dropDisconnectTimes()
+    this.#leaving = undefined
+    this.#turn = { endsAt: clock.monotonic() + (this.#isComplete ? TAKEOVER_MS : 0) }
     this.#isFullDue = true
-    this.#timer = setInterval(() => this.#publish(), BATCH_MS).unref()
   }
 
-  /** Another controller has the routers. */
+  /** Another controller has those routers. */
   end(): void {
-    clearInterval(this.#timer)
-    this.#takeover = undefined
-    this.#changedIdentityIds.clear()
+    this.#turn = undefined
+    this.#leaving = { endsAt: this.#parts.clock.monotonic() + TAKEOVER_MS }
   }
 
   /** Resolves when nothing is being committed any more. */
   async close(): Promise<void> {
-    this.end()
+    clearInterval(this.#timer)
+    this.#turn = undefined
     await this.#committing
   }
 
-  /** Whether this controller has the routers. */
+  /** Whether this controller has the routers that are connected to one at a time. */
   get isHere(): boolean {
-    return this.#takeover !== undefined
+    return this.#turn !== undefined
   }
 
   findRouter(id: string): LiveRouter | undefined {
-    const { connected } = this.#parts
-    return this.#knowsAll ? connected.findRouter(id) : (connected.findRouter(id) ?? this.#routers.get(id))
+    return this.#parts.connected.findRouter(id) ?? this.#findElsewhere(id)
+  }
+
+  /** The router as another controller describes it; undefined if none has it. */
+  findFields(id: string): ConnectedRouterFields | undefined {
+    return this.#findElsewhere(id)?.fields
+  }
+
+  listNodesOf(routerId: string): string[] {
+    const { connected, node } = this.#parts
+    const others = [...this.#nodes.values()].filter((one) => one.name !== node && this.#counts(one, routerId))
+    return [...(connected.get(routerId) ? [node] : []), ...others.map(({ name }) => name)].sort()
+  }
+
+  /** The ids of the routers that other controllers have. */
+  listIdsElsewhere(): string[] {
+    const ids = [...this.#nodes.values()].flatMap(({ routers }) => [...routers.keys()])
+    return [...new Set(ids)].filter((id) => this.#findElsewhere(id))
   }
 
   getPresence(routerId: string): ConnectionStatus {
     if (this.findRouter(routerId)) return 'online'
-    return this.#knowsAll || this.#isComplete ? 'offline' : 'unknown'
+    return this.#isComplete ? 'offline' : 'unknown'
   }
 
   getDisconnectTime(routerId: string): Instant | undefined {
-    const own = this.isHere ? this.#parts.connected.getDisconnectTime(routerId) : undefined
-    return own ?? this.#disconnectTimes.get(routerId)
+    if (this.findRouter(routerId)) return undefined
+    return this.#parts.connected.getDisconnectTime(routerId) ?? this.#disconnectTimes.get(routerId)
   }
 
   getConnectionStatus(identityId: string): ConnectionStatus {
     const own = this.#parts.connected.getConnectionStatus(identityId)
-    return !this.#knowsAll && this.#identityIds.has(identityId) ? 'online' : own
+    if (own === 'online') return own
+    return [...this.#nodes.values()].some((one) => one.identityIds.has(identityId) && this.#countsIdentities(one))
+      ? 'online'
+      : own
   }
 
   getDynamicCost(terminatorId: string): number {
@@ -113,57 +153,100 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   }
 
   identityChanged(identityId: string): void {
-    if (this.isHere) this.#changedIdentityIds.add(identityId)
+    this.#changedIdentityIds.add(identityId)
   }
 
   apply({ changes, at }: Commit): void {
     for (const { resource, operation, id, after } of changes) {
       if (resource === 'presence') this.#take(id, after, at)
-      else if (operation === 'delete' && (resource === 'edge-routers' || resource === 'routers')) {
-        this.#routers.delete(id)
+      else if (operation !== 'delete') continue
+      else if (resource === 'edge-routers' || resource === 'routers') {
+        for (const one of this.#nodes.values()) one.routers.delete(id)
         this.#disconnectTimes.delete(id)
-      } else if (operation === 'delete' && resource === 'identities') this.#identityIds.delete(id)
+      } else if (resource === 'identities') for (const one of this.#nodes.values()) one.identityIds.delete(id)
     }
   }
 
   /** Nothing of it comes from rows. */
   async reconcile(): Promise<void> {}
 
-  /** Whether every router that is connected is connected to this controller. */
-  get #knowsAll(): boolean {
-    return this.#takeover !== undefined && this.#parts.clock.monotonic() >= this.#takeover.endsAt
+  /** Whether every controller that runs has said what is connected to it. */
+  get #isComplete(): boolean {
+    const { listLiveNodes, node } = this.#parts
+    return listLiveNodes().every((name) => name === node || this.#nodes.has(name))
   }
 
-  #take(node: string, state: RouterPresence | undefined, at: Instant): void {
+  #findElsewhere(id: string) {
+    for (const one of this.#nodes.values()) if (this.#counts(one, id)) return one.routers.get(id)
+    return undefined
+  }
+
+  /** Whether a router counts as connected to a controller, as that one said last. */
+  #counts(one: NodePresence, routerId: string): boolean {
+    const router = one.routers.get(routerId)
+    if (!router) return false
+    const now = this.#parts.clock.monotonic()
+    if (one.name === this.#parts.node) return router.fields.isInTurn && this.#isLeaving
+    // It has ended there: this controller has those routers.
+    if (router.fields.isInTurn && this.#turn && this.#turn.endsAt <= now) return false
+    return one.lostAt === undefined || now - one.lostAt < TAKEOVER_MS
+  }
+
+  #countsIdentities({ name, lostAt }: NodePresence): boolean {
+    const now = this.#parts.clock.monotonic()
+    if (name === this.#parts.node) return this.#isLeaving
+    return lostAt === undefined || now - lostAt < TAKEOVER_MS
+  }
+
+  get #isLeaving(): boolean {
+    return this.#leaving !== undefined && this.#parts.clock.monotonic() < this.#leaving.endsAt
+  }
+
+  #take(name: string, state: RouterPresence | undefined, at: Instant): void {
     if (!state) {
       this.#isFullDue = true
       return
     }
-    const { isFull, routers, identities } = state
-    if (isFull) this.#isComplete = true
-    const lostIds = isFull ? [...this.#routers.keys()].filter((id) => !routers[id]) : []
-    for (const id of lostIds) this.#setRouter(id, null, at)
-    for (const [id, fields] of Object.entries(routers)) this.#setRouter(id, fields, at)
-    if (isFull) this.#identityIds.clear()
-    for (const [id, isConnected] of Object.entries(identities)) {
-      if (isConnected) this.#identityIds.add(id)
-      else this.#identityIds.delete(id)
+    let one = this.#nodes.get(name)
+    if (!one) {
+      if (!state.isFull) return
+      one = new NodePresence(name)
+      this.#nodes.set(name, one)
     }
-    // The word of another controller has to be corrected: this one has the routers.
-    if (node !== this.#parts.node) this.#isFullDue = true
+    for (const id of one.take(state)) this.#noteChange(id, at)
   }
 
-  #setRouter(id: string, fields: ConnectedRouterFields | null, at: Instant): void {
-    if (fields) {
-      const { modelMode, ...described } = fields
-      const model = { mode: modelMode, index: undefined, behindSince: undefined }
-      this.#routers.set(id, { ...described, model, fields })
-      this.#disconnectTimes.delete(id)
-    } else if (this.#routers.delete(id)) this.#disconnectTimes.set(id, at)
+  #noteChange(id: string, at: Instant): void {
+    if (this.findRouter(id)) this.#disconnectTimes.delete(id)
+    else this.#disconnectTimes.set(id, at)
+    for (const observer of this.#observers) observer.routerChanged?.(id)
+  }
+
+  /** Notes which controllers run, and removes those that have not for longer than their routers may need to return. */
+  #followNodes(): void {
+    const { clock, node } = this.#parts
+    const live = this.#parts.listLiveNodes()
+    const now = clock.monotonic()
+    for (const one of [...this.#nodes.values()]) {
+      if (one.name === node) continue
+      if (live.includes(one.name)) one.lostAt = undefined
+      else if (one.lostAt === undefined) {
+        one.lostAt = now
+        for (const observer of this.#observers) observer.nodeLost?.(one.name)
+      } else if (now - one.lostAt >= TAKEOVER_MS) {
+        this.#nodes.delete(one.name)
+        for (const id of one.routers.keys()) this.#noteChange(id, clock.now())
+      }
+    }
   }
 
   #publish(): void {
-    if (this.#committing || !this.#takeover) return
+    this.#followNodes()
+    if (this.#leaving && !this.#isLeaving) {
+      this.#leaving = undefined
+      this.#isFullDue = true
+    }
+    if (this.#committing) return
     const states = this.#takeChanges()
     if (states.length > 0) this.#committing = this.#commitOrRepeat(states)
   }
@@ -189,69 +272,50 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
 
   /** The changes since the last commit, which say everything if that is due. */
   #takeChanges(): RouterPresence[] {
-    const isEnding = this.#knowsAll && this.#takeover?.endsAt !== Number.NEGATIVE_INFINITY
-    if (isEnding) {
-      this.#takeover = { endsAt: Number.NEGATIVE_INFINITY }
-      this.#isFullDue = true
-    }
     const isFull = this.#isFullDue
     this.#isFullDue = false
     const routers = isFull ? this.#listAllRouters() : this.#listChangedRouters()
     const identityIds = isFull ? this.#listAllIdentities() : [...this.#changedIdentityIds]
     this.#changedIdentityIds.clear()
+    const { connected } = this.#parts
+    const isConnected = (id: string) => connected.getConnectionStatus(id) === 'online' || this.#isLeaving
     if (!isFull && identityIds.length === 0 && Object.keys(routers).length === 0) return []
     const states: RouterPresence[] = []
     for (let begin = 0; begin === 0 || begin < identityIds.length; begin += MAX_IDENTITIES) {
       const ids = identityIds.slice(begin, begin + MAX_IDENTITIES)
-      const identities = Object.fromEntries(ids.map((id) => [id, this.getConnectionStatus(id) === 'online']))
+      const identities = Object.fromEntries(ids.map((id) => [id, isConnected(id)]))
       states.push({ isFull: isFull && begin === 0, routers: begin === 0 ? routers : {}, identities })
     }
     return states
   }
 
+  get #own(): NodePresence | undefined {
+    return this.#nodes.get(this.#parts.node)
+  }
+
   #listAllRouters(): RouterPresence['routers'] {
-    const others = this.#knowsAll ? [] : Array.from(this.#routers, ([id, { fields }]) => [id, fields] as const)
-    const own = this.#parts.connected.list().map((router) => [router.id, toFields(router)] as const)
-    return Object.fromEntries([...others, ...own])
+    const leaving = [...(this.#own?.routers.values() ?? [])].flatMap(({ fields, id }) =>
+      fields.isInTurn && this.#isLeaving ? [[id, fields] as const] : [],
+    )
+    const connected = this.#parts.connected.list().map((router) => [router.id, describeRouter(router)] as const)
+    return Object.fromEntries([...leaving, ...connected])
   }
 
   #listAllIdentities(): string[] {
     const own = this.#parts.connected.list().flatMap(({ identityIds }) => [...identityIds])
-    return [...new Set(this.#knowsAll ? own : [...this.#identityIds, ...own])]
+    return [...new Set(this.#isLeaving ? [...(this.#own?.identityIds ?? []), ...own] : own)]
   }
 
   #listChangedRouters(): RouterPresence['routers'] {
     const { connected } = this.#parts
+    const published = this.#own?.routers
     const changed: Record<string, ConnectedRouterFields | null> = {}
     for (const router of connected.list()) {
-      const fields = toFields(router)
-      if (!isSame(fields, this.#routers.get(router.id)?.fields)) changed[router.id] = fields
+      const fields = describeRouter(router)
+      if (!isSameRouter(fields, published?.get(router.id)?.fields)) changed[router.id] = fields
     }
-    // Routers of the controller before may return, until the takeover ends.
-    for (const id of this.#routers.keys())
-      if (!connected.get(id) && (this.#knowsAll || connected.getDisconnectTime(id) !== undefined)) changed[id] = null
+    for (const [id, { fields }] of published ?? [])
+      if (!connected.get(id) && !(fields.isInTurn && this.#isLeaving)) changed[id] = null
     return changed
   }
-}
-
-function toFields(router: ConnectedRouter): ConnectedRouterFields {
-  const { hostname, supportedProtocols, syncStatus, versionInfo, model } = router.toLiveRouter()
-  return { hostname, supportedProtocols, syncStatus, versionInfo, modelMode: model.mode }
-}
-
-/** The objects are those of the first message of a connection, so that they are compared by their identity or their few members. */
-function isSame(fields: ConnectedRouterFields, known: ConnectedRouterFields | undefined): boolean {
-  return (
-    known !== undefined &&
-    fields.hostname === known.hostname &&
-    fields.syncStatus === known.syncStatus &&
-    fields.modelMode === known.modelMode &&
-    fields.versionInfo.version === known.versionInfo.version &&
-    hasSameMembers(fields.supportedProtocols, known.supportedProtocols)
-  )
-}
-
-function hasSameMembers(some: Readonly<Record<string, string>>, others: Readonly<Record<string, string>>): boolean {
-  const names = Object.keys(some)
-  return names.length === Object.keys(others).length && names.every((name) => some[name] === others[name])
 }

@@ -30,6 +30,8 @@ interface TerminatorValidationParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
   readonly directory: TerminatorDirectory
+  /** Whether this controller is the one of several that asks. */
+  readonly isLeading: () => boolean
 }
 
 export class TerminatorValidation {
@@ -37,10 +39,12 @@ export class TerminatorValidation {
   readonly #connected: ConnectedRouters
   readonly #directory: TerminatorDirectory
   readonly #progress = new WeakMap<ConnectedRouter, ValidationProgress>()
+  readonly #isLeading: () => boolean
   #lastMarker = 0n
   #lastTickAt: number
 
-  constructor({ clock, connected, directory }: TerminatorValidationParts) {
+  constructor({ clock, connected, directory, isLeading }: TerminatorValidationParts) {
+    this.#isLeading = isLeading
     this.#clock = clock
     this.#connected = connected
     this.#directory = directory
@@ -49,6 +53,7 @@ export class TerminatorValidation {
 
   /** Asks a router about its terminators, those that are new excepted. Called when it connects, and then by the clock. */
   ask(router: ConnectedRouter): void {
+    if (!this.#isLeading()) return
     const progress = this.#getProgress(router)
     const [now, monotonic] = [this.#clock.now(), this.#clock.monotonic()]
     const due: TerminatorQuestion[] = []

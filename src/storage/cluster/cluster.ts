@@ -261,6 +261,11 @@ export class Cluster {
     }
   }
 
+  /** The names of the controllers that run, at the last contact. */
+  listLiveNames(): string[] {
+    return this.nodes.list().flatMap(({ name, isLive }) => (isLive ? [name] : []))
+  }
+
   async stopFollowing(): Promise<void> {
     await Promise.all([this.#follower?.close(), this.#heartbeat?.close(), this.#timers?.close()])
     await Promise.all([this.comparison.close(), this.snapshots.close()])

@@ -474,6 +474,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await revocationTable(db)
   await machineStateTable(db)
   await positionTable(db)
+  await controllerListTable(db)
   await modelTables(db)
   await endedSessionTables(db)
 }
@@ -580,6 +581,16 @@ async function positionTable(db: Kysely<unknown>): Promise<void> {
     .modifyEnd(sql`strict`)
     .execute()
   await sql`insert into commit_position (position, at, timeline) values (0, 0, lower(hex(randomblob(16))))`.execute(db)
+}
+
+/** One row: which state of the addresses of controllers routers have. It has one from the first change on. */
+async function controllerListTable(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('controller_list')
+    .addColumn('id', 'integer', (column) => column.primaryKey())
+    .addColumn('version', 'integer', (column) => column.notNull())
+    .modifyEnd(sql`strict`)
+    .execute()
 }
 
 /** A log of what commits changed for routers, and the revocations of tokens. No foreign keys: both name what may be gone. */

@@ -81,7 +81,7 @@ interface RevocationChange {
   readonly after?: TokenRevocation | undefined
 }
 
-/** The routers that are connected to the controller `id`, and their clients; it asks for those of all if it says nothing of them. */
+/** The routers that are connected to the controller `id`, and their clients; it asks the others for theirs if it says nothing of them. */
 interface PresenceChange {
   readonly resource: 'presence'
   readonly id: string
@@ -105,6 +105,19 @@ export type ConnectedRouterFields = {
   readonly syncStatus: string
   readonly versionInfo: VersionInfo
   readonly modelMode: 'none' | 'waiting' | 'following'
+  /** Whether it is connected to one controller at a time. */
+  readonly isInTurn: boolean
+  /** The addresses at which it accepts links of other routers. */
+  readonly listeners: readonly ConnectedListener[]
+}
+
+/** An address at which a router accepts links. */
+export type ConnectedListener = {
+  readonly address: string
+  readonly protocol: string
+  readonly costTags: readonly string[]
+  readonly groups: readonly string[]
+  readonly localBinding: string
 }
 
 /** The tokens that are not accepted any more. */

@@ -13,7 +13,7 @@ import {
 } from '../../../server/control-channel/messages/control_pb.ts'
 import { ClientHelloSchema } from '../../../server/control-channel/messages/edge_pb.ts'
 import type { EnrolledRouter } from './enrolled-router.ts'
-import { groupedHeaders, SimulatedRouter } from './simulated-router.ts'
+import { groupedHeaders, groupOf, SimulatedRouter } from './simulated-router.ts'
 
 /** The router's response to a route: it succeeds, fails with a code, or sends nothing. */
 export type RouteReply = 'success' | 'silence' | { readonly code: number; readonly text: string }
@@ -48,7 +48,9 @@ export class ForwardingRouter {
   readonly id: string
   readonly wire: SimulatedRouter
   /** Circuit → address → where data from it goes. */
-  readonly tables = new Map<string, Map<string, Route['forwards'][number]>>()
+  readonly tables: Map<string, Map<string, Route['forwards'][number]>>
+  /** The response to its hello. */
+  hello!: Message
   /** All routes that arrived, in order. */
   readonly routes: Route[] = []
   readonly unroutes: Unroute[] = []
@@ -60,25 +62,32 @@ export class ForwardingRouter {
   /** Results that were withheld, and can be sent later. */
   readonly withheld: Message[] = []
 
-  private constructor(id: string, wire: SimulatedRouter) {
+  private constructor(id: string, wire: SimulatedRouter, tables: ForwardingRouter['tables']) {
+    this.tables = tables
     this.id = id
     this.wire = wire
     wire.takeAtOnce = (message) => this.#take(message)
   }
 
-  /** Connects an edge router. @param earlier the connection of the same process that it continues; of release 1 only */
+  /**
+   * Connects an edge router.
+   * @param earlier the connection of the same process that it continues
+   * @param tables those that it shares with its connections to other controllers
+   */
   static async connect(
     address: { url: string; rootPem: string },
     enrolled: EnrolledRouter,
     earlier?: ForwardingRouter,
     release: 1 | 2 = 1,
+    tables: ForwardingRouter['tables'] = new Map(),
   ): Promise<ForwardingRouter> {
     const wire = await SimulatedRouter.open({ ...address, ...enrolled })
     if (earlier) wire.continueFrom(earlier.wire)
-    const router = new ForwardingRouter(enrolled.id, wire)
+    const router = new ForwardingRouter(enrolled.id, wire, tables)
     for (const [id, table] of earlier?.tables ?? []) router.tables.set(id, table)
-    wire.introduce(enrolled.id, release === 2 ? groupedHeaders() : undefined)
-    await wire.takeType(2)
+    const group = earlier && release === 2 ? { group: groupOf(earlier.hello), isFirst: true } : {}
+    wire.introduce(enrolled.id, release === 2 ? groupedHeaders(group) : undefined)
+    router.hello = await wire.takeType(2)
     const version = release === 2 ? 'v2.0.3' : 'v1.6.5'
     wire.send(20001, toBinary(ClientHelloSchema, create(ClientHelloSchema, { version })))
     await wire.takeReply(wire.send(1))
