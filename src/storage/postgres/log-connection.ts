@@ -83,8 +83,7 @@ export class LogConnection {
   #createClient(url: string): Client {
     const { password, ca, isPlain, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = this.#database
     const client = new pg.Client({
-      connectionString: url,
-      ...(password === undefined ? {} : { password }),
+      connectionString: withPassword(url, password),
       ssl: isPlain ? false : { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) },
       application_name: 'edge-controller',
       connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, responseTimeoutMs),
@@ -115,6 +114,14 @@ function listHosts(url: string): string[] {
   const [, scheme, user = '', hosts = '', path = ''] = /^(postgres(?:ql)?:\/\/)([^/@]*@)?([^/?]*)(.*)$/s.exec(url) ?? []
   if (scheme === undefined) throw new LogConnectionError('the URL of the database does not begin with postgres://')
   return hosts.split(',').map((host) => `${scheme}${user}${host}${path}`)
+}
+
+/** In the URL, because the driver takes one without a password for one with an empty one, whatever else it is given. */
+function withPassword(url: string, password: string | undefined): string {
+  if (password === undefined) return url
+  const target = new URL(url)
+  target.password = encodeURIComponent(password)
+  return target.href
 }
 
 function destroy(client: Client): void {
