@@ -93,7 +93,7 @@ describe('the doctor at one of several controllers', () => {
     await expect
       .poll(() => diagnose(one, 'nodes', token), SOON)
       .toEqual([expect.stringContaining('controller two: it has not been in contact for 2 days')])
-  })
+  }, 90_000)
 
   it('names a controller whose clock is not that of the database', async () => {
     const one = await cluster.open('one')
