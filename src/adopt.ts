@@ -78,7 +78,7 @@ export async function adoptNetwork(options: AdoptOptions): Promise<Adoption> {
     const config = readConfig(undefined, {}, settings)
     requireUnlocked(path)
     const digest = await computeFileDigest(path)
-    const report = await readDatabase(path, (database) =>
+    const report = await readDatabase(path, directory, (database) =>
       fillDirectory(options, config, { path, digest, authority, clientBundles, database }, notes),
     )
     if ((await computeFileDigest(path)) !== digest) {
@@ -221,7 +221,7 @@ export async function verifyAdoption(options: AdoptOptions): Promise<AdoptionPro
     const controller = await openController({ directory, config, clock, log: silentLog })
     try {
       const conversion = await resumeConversion(controller.store, clock.now())
-      const proof = await readDatabase(databasePath, (database) =>
+      const proof = await readDatabase(databasePath, directory, (database) =>
         proveAdoption(controller, { authority, clientBundles, database }, conversion),
       )
       return { ...proof, notes: conversion.notes.listed }

@@ -18,6 +18,10 @@ const BUCKET_HEADER_BYTES = 16
 const IS_BUCKET = 1
 // Buckets in buckets, and branches above leaves; no real file comes near.
 const MAX_DEPTH = 64
+// A bucket that is read at once is in memory. The largest ones have a member for each service of a network.
+const MAX_LISTED_BYTES = 64 * 2 ** 20
+// What an entry takes besides its bytes.
+const ENTRY_BYTES = 200
 
 export class BoltBucket {
   readonly #file: PageReader
@@ -43,6 +47,19 @@ export class BoltBucket {
     }
   }
 
+  /** All entries at once. @throws SourceError if it is larger than any that belongs in memory, or damaged */
+  list(): BoltEntry[] {
+    const entries: BoltEntry[] = []
+    let bytes = 0
+    for (const entry of this.entries()) {
+      bytes += ENTRY_BYTES + entry.key.length + entry.value.length
+      if (bytes > MAX_LISTED_BYTES)
+        throw damage(`${this.describe()} has more than a record can have, on page ${entry.page}`)
+      entries.push(entry)
+    }
+    return entries
+  }
+
   /** The bucket below a key, or undefined. */
   findBucket(key: string): BoltBucket | undefined {
     for (const entry of this.entries()) if (entry.bucket && entry.key.equals(Buffer.from(key))) return entry.bucket
@@ -61,13 +78,13 @@ export class BoltBucket {
 
   *#walkPage(id: number, referrer: number, depth: number): Generator<BoltEntry> {
     if (depth > MAX_DEPTH) throw damage(`page ${id} is more than ${MAX_DEPTH} pages deep, in ${this.describe()}`)
-    const page = this.#file.readPage(id, referrer)
+    const page = this.#file.readPage(id, referrer, this.describe())
     if (page.kind === 'leaf') {
       yield* this.#walkLeaf(page)
       return
     }
     for (const { element } of this.#readElements(page, 0, 4, undefined)) {
-      const child = readU64(page.bytes, element + 8)
+      const child = readU64(page.bytes, element + 8, `page ${id}, in ${this.describe()},`)
       yield* this.#walkPage(child, page.offset + element, depth + 1)
     }
   }
@@ -112,7 +129,7 @@ export class BoltBucket {
     const path = [...this.path, toLabel(key)]
     if (value.length < BUCKET_HEADER_BYTES)
       throw damage(`page ${page.id} has a bucket without a beginning: ${path.join('/')}`)
-    const root = readU64(value, 0)
+    const root = readU64(value, 0, `page ${page.id}, in ${path.join('/')},`)
     if (root !== 0) return new BoltBucket(this.#file, path, { page: root, referrer: page.offset + element })
     const bytes = value.subarray(BUCKET_HEADER_BYTES)
     if (bytes.length < PAGE_HEADER_BYTES)

@@ -17,9 +17,10 @@ export interface PageReader {
   /**
    * Reads a page, with those that it continues on.
    * @param referrer the position in the file of the element that refers to it
+   * @param place the bucket that it belongs to, for messages
    * @throws SourceError if it is damaged, or something else refers to it too
    */
-  readPage(id: number, referrer: number): BoltPage
+  readPage(id: number, referrer: number, place: string): BoltPage
 }
 
 const BRANCH = 1
@@ -31,18 +32,19 @@ export function damage(problem: string): SourceError {
   return new SourceError('DATABASE_DAMAGED', `the database is damaged: ${problem}`, remedy)
 }
 
-/** @throws SourceError if the number is larger than any that a whole file has */
-export function readU64(bytes: Buffer, offset: number): number {
+/** @param place for messages @throws SourceError if the number is larger than any that a whole file has */
+export function readU64(bytes: Buffer, offset: number, place: string): number {
   const value = bytes.readBigUInt64LE(offset)
-  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw damage(`it contains the number ${value} in place of a page`)
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw damage(`${place} has the number ${value} in place of a page`)
   return Number(value)
 }
 
 /** Returns the kind of a page with elements. @throws SourceError if it is neither, or that of another place */
-export function readKind(bytes: Buffer, id: number): BoltPage['kind'] {
-  if (bytes.length < PAGE_HEADER_BYTES || readU64(bytes, 0) !== id) throw damage(`page ${id} is not in its place`)
+export function readKind(bytes: Buffer, id: number, place: string): BoltPage['kind'] {
+  if (bytes.length < PAGE_HEADER_BYTES || readU64(bytes, 0, `page ${id}, in ${place},`) !== id)
+    throw damage(`page ${id} is not in its place, in ${place}`)
   const flags = bytes.readUInt16LE(8)
   if (flags === BRANCH) return 'branch'
   if (flags === LEAF) return 'leaf'
-  throw damage(`page ${id} is neither a branch nor a leaf`)
+  throw damage(`page ${id} is neither a branch nor a leaf, in ${place}`)
 }

@@ -23,11 +23,22 @@ export const configTypeConversion: KindConversion = {
   convert(id, record, conversion) {
     // Both programs have it from the beginning, and data that matches one schema matches the other.
     if (conversion.hasId('config-types', id)) return []
-    const schema = record.text('schema')
-    return [
-      { resource: configTypes, id, fields: { name: record.text('name'), schema: schema ? JSON.parse(schema) : null } },
-    ]
+    const schema = parseSchema(record.text('schema'))
+    if (schema === undefined) {
+      conversion.note('configTypes', id, record, 'has a schema that is not JSON: it is left out')
+      return []
+    }
+    return [{ resource: configTypes, id, fields: { name: record.text('name'), schema } }]
   },
+}
+
+/** Returns undefined if the text is not JSON, and null without one. */
+function parseSchema(text: string | null): unknown {
+  try {
+    return text ? JSON.parse(text) : null
+  } catch {
+    return undefined
+  }
 }
 
 export const configConversion: KindConversion = {

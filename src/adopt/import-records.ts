@@ -33,6 +33,8 @@ import type { SourceDatabase, SourceRecord } from './source-records.ts'
 
 /** How many records one transaction imports: they are in memory until it ends. */
 const RECORDS_PER_TRANSACTION = 250
+// Records that are as large as no real ones are.
+const MAX_BYTES_PER_TRANSACTION = 64 * 2 ** 20
 
 // Clients of the former controller sent them, and their values were what it accepted.
 const TOLERANCE = {
@@ -69,9 +71,11 @@ export async function importRecords(
     const count = { found: 0, adopted: 0 }
     counts[kind.kind] = count
     let drafts: Draft[] = []
+    let storedBytes = database.bytesRead
     const flush = async () => {
       count.adopted += await storeDrafts(context, entities, drafts, conversion, schemas)
       drafts = []
+      storedBytes = database.bytesRead
     }
     for (const [id, source] of database.records(kind.kind)) {
       count.found += 1
@@ -82,8 +86,10 @@ export async function importRecords(
         else if (record.id === id) break
       }
       // Built-in records are here already.
-      if (converted.length === 0 && kind.kind === 'configTypes') count.adopted += 1
-      if (drafts.length >= RECORDS_PER_TRANSACTION) await flush()
+      if (kind.kind === 'configTypes' && converted.length === 0 && conversion.hasId('config-types', id))
+        count.adopted += 1
+      const isLarge = database.bytesRead - storedBytes > MAX_BYTES_PER_TRANSACTION
+      if (drafts.length >= RECORDS_PER_TRANSACTION || isLarge) await flush()
     }
     await flush()
     if (kind.kind === 'postureChecks') noteLostChecks(database, conversion)

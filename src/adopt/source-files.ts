@@ -1,9 +1,25 @@
 // The files of OpenZiti's controller while they are read: they must not be in use, and are not changed.
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+} from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip } from 'node:zlib'
+import { damage } from './bolt-page.ts'
 import { SourceError } from './source-error.ts'
 
 const LOCKS = '/proc/locks'
+/** The first bytes of a file that is compressed by gzip. */
+const GZIP_MAGIC = 0x1f8b
+// What is unpacked must end, because a few bytes can stand for very many.
+const MAX_UNPACKED_BYTES = 8 * 2 ** 30
 
 /** @throws SourceError if a process has the database open: its pages change while they are read */
 export function requireUnlocked(path: string): void {
@@ -11,6 +27,7 @@ export function requireUnlocked(path: string): void {
     const remedy = '--database FILE, or --path-prefix OLD=NEW if the files are elsewhere on this machine'
     throw new SourceError('NO_DATABASE', `${path}, the database of the configuration, does not exist`, remedy)
   }
+  if (!statSync(path).isFile()) throw new SourceError('NOT_A_DATABASE', `${path} is not a file`, '--database FILE')
   // Linux lists locks; elsewhere the digest tells a database that changes.
   if (!existsSync(LOCKS)) return
   const { ino } = statSync(path)
@@ -27,4 +44,39 @@ export async function computeFileDigest(path: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer)
   return hash.digest('hex')
+}
+
+export function isCompressed(path: string): boolean {
+  const start = Buffer.alloc(2)
+  const file = openSync(path, 'r')
+  try {
+    return readSync(file, start, 0, 2, 0) === 2 && start.readUInt16BE(0) === GZIP_MAGIC
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Unpacks a compressed file into a new one, which only this account can read. @throws SourceError if it is damaged, or too large */
+export async function unpackFile(path: string, target: string, maxBytes = MAX_UNPACKED_BYTES): Promise<void> {
+  let bytes = 0
+  const limit = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      if (bytes > maxBytes)
+        throw new SourceError(
+          'DATABASE_TOO_LARGE',
+          `${path} holds more than ${maxBytes} bytes`,
+          'unpack it with gunzip',
+        )
+      yield chunk
+    }
+  }
+  try {
+    const output = createWriteStream(target, { flags: 'wx', mode: 0o600 })
+    await pipeline(createReadStream(path), createGunzip(), limit, output)
+  } catch (error) {
+    // Codes of the library begin like this.
+    if ((error as NodeJS.ErrnoException).code?.startsWith('Z_')) throw damage(`${path} cannot be unpacked`)
+    throw error
+  }
 }

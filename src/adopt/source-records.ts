@@ -1,8 +1,11 @@
 // The records in the database of OpenZiti's controller, kind by kind, with members of the types that a caller expects.
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { BoltBucket, BoltEntry } from './bolt-bucket.ts'
 import { BoltFile } from './bolt-file.ts'
 import { damage } from './bolt-page.ts'
 import { SourceError } from './source-error.ts'
+import { isCompressed, unpackFile } from './source-files.ts'
 import { decodeCounted, decodePlain, decodeScalar, decodeSet, type PlainValue, StoredTime } from './typed-values.ts'
 
 // The schema of release 1.6.5 is 39, that of 2.0.3 is 44; later ones than 37 added members only.
@@ -17,7 +20,7 @@ export class SourceRecord {
 
   constructor(bucket: BoltBucket) {
     this.place = bucket.path.slice(1).join('/')
-    this.#entries = new Map([...bucket.entries()].map((entry) => [entry.key.toString('utf8'), entry]))
+    this.#entries = new Map(bucket.list().map((entry) => [entry.key.toString('utf8'), entry]))
   }
 
   has(name: string): boolean {
@@ -83,15 +86,17 @@ export class SourceRecord {
   parts(name: string): [name: string, part: SourceRecord][] {
     const bucket = this.#bucket(name)
     if (!bucket) return []
-    return [...bucket.entries()].flatMap((entry) =>
-      entry.bucket ? [[entry.key.toString('utf8'), new SourceRecord(entry.bucket)] as const] : [],
-    ) as [string, SourceRecord][]
+    return bucket
+      .list()
+      .flatMap((entry) =>
+        entry.bucket ? [[entry.key.toString('utf8'), new SourceRecord(entry.bucket)] as const] : [],
+      ) as [string, SourceRecord][]
   }
 
   /** Members with bytes as values, by their keys as bytes. */
   rawMembers(name: string): [key: Buffer, value: Buffer][] {
     const bucket = this.#bucket(name)
-    return bucket ? [...bucket.entries()].map(({ key, value }) => [key, value]) : []
+    return bucket ? bucket.list().map(({ key, value }) => [key, value]) : []
   }
 
   /** The names of the members. */
@@ -122,6 +127,7 @@ export class SourceRecord {
 
 /** Everything that a database of OpenZiti's controller holds. */
 export class SourceDatabase {
+  readonly #file: BoltFile
   readonly #kinds: ReadonlyMap<string, BoltBucket>
   /** The version of the layout. */
   readonly schema: number
@@ -134,11 +140,17 @@ export class SourceDatabase {
       const remedy = 'state the database of the controller, not its log (raft.db), nor the file of another program'
       throw new SourceError('NOT_A_DATABASE', "the file holds no data of OpenZiti's controller", remedy)
     }
-    this.#kinds = new Map([...data.entries()].flatMap(({ key, bucket }) => (bucket ? [[key.toString(), bucket]] : [])))
+    this.#kinds = new Map(data.list().flatMap(({ key, bucket }) => (bucket ? [[key.toString(), bucket]] : [])))
+    this.#file = file
     this.transactionId = file.transactionId
     const versions = this.#kinds.get('versions')
     this.schema = (versions && new SourceRecord(versions).number('edge')) ?? 0
     requireSchema(this.schema)
+  }
+
+  /** How many bytes have been read of it, each time that some were. */
+  get bytesRead(): number {
+    return this.#file.bytesRead
   }
 
   /** The records of a kind, read one by one. */
@@ -161,13 +173,33 @@ export class SourceDatabase {
   }
 }
 
-/** Runs `body` on the database of a file, which is closed afterwards. @throws SourceError if it cannot be read */
-export async function readDatabase<T>(path: string, body: (database: SourceDatabase) => Promise<T>): Promise<T> {
-  const file = BoltFile.open(path)
+/**
+ * Runs `body` on the database of a file, which is closed afterwards.
+ * @param directory where a compressed file is unpacked
+ * @throws SourceError if it cannot be read
+ */
+export async function readDatabase<T>(
+  path: string,
+  directory: string,
+  body: (database: SourceDatabase) => Promise<T>,
+): Promise<T> {
+  const file = await openFile(path, directory)
   try {
     return await body(new SourceDatabase(file))
   } finally {
     file.close()
+  }
+}
+
+async function openFile(path: string, directory: string): Promise<BoltFile> {
+  if (!isCompressed(path)) return BoltFile.open(path)
+  const unpacked = join(directory, 'unpacked-database')
+  try {
+    await unpackFile(path, unpacked)
+    return BoltFile.open(unpacked)
+  } finally {
+    // What is open can be read on, and is gone even if this process is killed.
+    rmSync(unpacked, { force: true })
   }
 }
 

@@ -25,6 +25,9 @@ const TYPE = { bool: 1, int32: 2, int64: 3, float64: 4, string: 5, time: 6, nil:
 const LIST_SIZE_KEY = '__list__size__36484231-110c-4767-afe2-01b6e3db107a'
 // Seconds from the beginning of year 1, from which Go counts, to 1970.
 const GO_EPOCH_SECONDS = 62_135_596_800n
+// The beginning of year 10000, from which on a time has no form in JSON.
+const END_SECONDS = 315_537_897_600n
+const SECOND_NANOSECONDS = 1_000_000_000
 
 /** Decodes the value of an entry. @throws SourceError naming `place` if it is not one */
 export function decodeScalar(bytes: Buffer, place: string): Scalar {
@@ -36,20 +39,22 @@ export function decodeScalar(bytes: Buffer, place: string): Scalar {
   if (type === TYPE.int32 && content.length === 4) return content.readInt32LE(0)
   if (type === TYPE.int64 && content.length === 8) return Number(content.readBigInt64LE(0))
   if (type === TYPE.float64 && content.length === 8) return content.readDoubleLE(0)
-  if (type === TYPE.time && content.length === 15) return decodeTime(content)
+  if (type === TYPE.time && content.length === 15) return decodeTime(content, place)
   throw damage(`${place} has a value of an unknown form`)
 }
 
 /** Go's binary form: a version, seconds, nanoseconds, and the offset of the time zone, which is always UTC. */
-function decodeTime(content: Buffer): StoredTime {
-  const seconds = content.readBigInt64BE(1) - GO_EPOCH_SECONDS
-  return new StoredTime(Number(seconds) * 1000 + Math.floor(content.readInt32BE(9) / 1_000_000))
+function decodeTime(content: Buffer, place: string): StoredTime {
+  const [seconds, nanoseconds] = [content.readBigInt64BE(1), content.readInt32BE(9)]
+  if (seconds < 0n || seconds >= END_SECONDS || nanoseconds < 0 || nanoseconds >= SECOND_NANOSECONDS)
+    throw damage(`${place} has a time outside of the years 1 to 9999`)
+  return new StoredTime(Number(seconds - GO_EPOCH_SECONDS) * 1000 + Math.floor(nanoseconds / 1_000_000))
 }
 
 /** Decodes the keys of a set of texts. A set of references with counts has them in the same form. */
 export function decodeSet(bucket: BoltBucket): string[] {
   const members: string[] = []
-  for (const { key, page } of bucket.entries()) {
+  for (const { key, page } of bucket.list()) {
     if (key[0] !== TYPE.string) throw damage(`page ${page} has a key that is not a text, in ${bucket.describe()}`)
     members.push(key.toString('utf8', 1))
   }
@@ -59,9 +64,9 @@ export function decodeSet(bucket: BoltBucket): string[] {
 /** Decodes the keys of a set of references with counts, those that count. */
 export function decodeCounted(bucket: BoltBucket): string[] {
   const members: string[] = []
-  for (const { key, value, page } of bucket.entries()) {
+  for (const { key, value, page } of bucket.list()) {
     if (key[0] !== TYPE.string) throw damage(`page ${page} has a key that is not a text, in ${bucket.describe()}`)
-    const count = decodeScalar(value, bucket.describe())
+    const count = decodeScalar(value, `${bucket.describe()} on page ${page}`)
     if (typeof count === 'number' && count > 0) members.push(key.toString('utf8', 1))
   }
   return members
@@ -69,7 +74,7 @@ export function decodeCounted(bucket: BoltBucket): string[] {
 
 /** Decodes a map or a list, with those in it. */
 export function decodePlain(bucket: BoltBucket): PlainValue {
-  const entries = [...bucket.entries()]
+  const entries = bucket.list()
   const isList = entries.some(({ key }) => key.toString('utf8') === LIST_SIZE_KEY)
   return isList ? decodeList(bucket, entries) : decodeMap(bucket, entries)
 }
@@ -77,7 +82,7 @@ export function decodePlain(bucket: BoltBucket): PlainValue {
 function decodeMap(bucket: BoltBucket, entries: readonly BoltEntry[]): PlainValue {
   const members = entries.map((entry) => {
     const name = entry.key.toString('utf8')
-    return [name, decodePlainEntry(entry, `${bucket.describe()}/${name}`)] as const
+    return [name, decodePlainEntry(entry, `${bucket.describe()}/${name} on page ${entry.page}`)] as const
   })
   return Object.fromEntries(members)
 }
@@ -89,7 +94,7 @@ function decodeList(bucket: BoltBucket, entries: readonly BoltEntry[]): PlainVal
     if (key.toString('utf8') === LIST_SIZE_KEY) continue
     if (key[0] !== TYPE.int32 || key.length !== 5)
       throw damage(`page ${page} has a key that is not an index, in ${bucket.describe()}`)
-    items.push([key.readInt32LE(1), decodePlainEntry(entry, bucket.describe())])
+    items.push([key.readInt32LE(1), decodePlainEntry(entry, `${bucket.describe()} on page ${page}`)])
   }
   // Keys are sorted as bytes, which is not the order of numbers.
   return items.sort(([a], [b]) => a - b).map(([, value]) => value)

@@ -1,5 +1,5 @@
 // The reader of bbolt files: real databases, files of every shape, and files that are damaged or made to mislead it.
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -8,7 +8,8 @@ import { type BucketContent, sealMeta, writeBoltFile } from '../../bench/former-
 import type { BoltBucket } from '../../src/adopt/bolt-bucket.ts'
 import { BoltFile } from '../../src/adopt/bolt-file.ts'
 import { SourceError } from '../../src/adopt/source-error.ts'
-import { SourceDatabase } from '../../src/adopt/source-records.ts'
+import { unpackFile } from '../../src/adopt/source-files.ts'
+import { readDatabase as readSource, SourceDatabase } from '../../src/adopt/source-records.ts'
 import { decodePlain, decodeScalar, StoredTime } from '../../src/adopt/typed-values.ts'
 import { random as createRandom } from '../world/random.ts'
 import { type NetworkName, readDatabase, readNetworkJson, SNAPSHOT } from './networks.ts'
@@ -99,13 +100,39 @@ describe.each<NetworkName>(['1.6.5', '1.6.5-three-roots', '2.0.3'])('the databas
   })
 })
 
-it('reads a compressed snapshot of a running controller', () => {
-  copyFileSync(SNAPSHOT, path)
-  const file = BoltFile.open(path)
-  const database = new SourceDatabase(file)
+describe('a compressed database', () => {
+  const bytes = readFileSync(SNAPSHOT)
   const { ziti } = readNetworkJson<{ ziti: Record<string, object> }>('2.0.3', 'dump')
-  expect(database.schema).toBe(44)
-  expect([...database.ids('services')]).toEqual(Object.keys(ziti.services ?? {}))
+  const scratch = mkdtempSync(join(folder, 'scratch-'))
+  const read = () => readSource(path, scratch, async (database) => [...database.ids('services')])
+
+  it('is unpacked into a file that is gone once it is open', async () => {
+    writeFileSync(path, bytes)
+    const services = await readSource(path, scratch, async (database) => {
+      expect(readdirSync(scratch)).toEqual([])
+      return [...database.ids('services')]
+    })
+    expect(services).toEqual(Object.keys(ziti.services ?? {}))
+  })
+
+  it.each([
+    ['ends early', bytes.subarray(0, bytes.length - 100)],
+    ['has other bytes', Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(2000, 7), bytes.subarray(4000)])],
+    ['has another checksum', Buffer.concat([bytes.subarray(0, -8), Buffer.alloc(8, 1)])],
+    ['only begins as one', Buffer.concat([bytes.subarray(0, 2), Buffer.alloc(100, 7)])],
+    ['holds no database', gzipSync('v: 3')],
+  ])('that %s is refused, and leaves nothing behind', async (_, content) => {
+    writeFileSync(path, content)
+    await expect(read()).rejects.toMatchObject({ code: expect.stringMatching(/^(DATABASE_DAMAGED|NOT_A_DATABASE)$/) })
+    expect(readdirSync(scratch)).toEqual([])
+  })
+
+  it('that unpacks to more than a database has is refused before it is all unpacked', async () => {
+    writeFileSync(path, gzipSync(Buffer.alloc(2 ** 24)))
+    const target = join(scratch, 'unpacked')
+    await expect(unpackFile(path, target, 2 ** 20)).rejects.toMatchObject({ code: 'DATABASE_TOO_LARGE' })
+    expect(statSync(target).size).toBeLessThanOrEqual(2 ** 20)
+  })
 })
 
 // ---- files of every shape -----------------------------------------------------------------------------------------------
@@ -151,12 +178,6 @@ it('reads a page with the greatest number of elements', () => {
   expect([...(BoltFile.open(path).root.findBucket('all')?.entries() ?? [])]).toHaveLength(65_535)
 })
 
-it('reads compressed files', () => {
-  const bytes = writeBytes(path, new Map([['records', many(10)]]))
-  writeFileSync(path, gzipSync(bytes))
-  expect([...(BoltFile.open(path).root.findBucket('records')?.entries() ?? [])]).toHaveLength(10)
-})
-
 it('takes the newer meta, and the other one if that is damaged', () => {
   const bytes = writeBytes(path, new Map([['records', many(10)]]))
   expect(BoltFile.open(path).transactionId).toBe(2n)
@@ -189,6 +210,15 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof SourceError ? error.code : `${error}`
 }
 
+/** Requires that an error, if there is one, names the page, or says that the file as a whole is not a database. */
+function expectNamedPlace(error: unknown, label: string): void {
+  if (error === undefined) return
+  expect(error, label).toBeInstanceOf(SourceError)
+  expect((error as SourceError).message, label).toMatch(
+    /page \d+|not a database|of \d+ bytes|nested more than|its beginning/,
+  )
+}
+
 describe('a file that is not a database', () => {
   it.each([
     ['is empty', Buffer.alloc(0)],
@@ -196,10 +226,6 @@ describe('a file that is not a database', () => {
     ['has two damaged metas', Buffer.alloc(64 * 1024)],
   ])('%s: it is refused', (_, bytes) => {
     expect(codeOf(readError(bytes))).toBe('NOT_A_DATABASE')
-  })
-
-  it('is refused if it only begins as a compressed one', () => {
-    expect(codeOf(readError(Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.alloc(100, 7)])))).toBe('DATABASE_DAMAGED')
   })
 
   it('is refused if it is the file of another program', () => {
@@ -239,8 +265,7 @@ describe('a damaged database', () => {
         const at = random.below(bytes.length)
         bytes[at] = (bytes[at] as number) ^ (1 << random.below(8))
       }
-      const error = readError(bytes)
-      if (error !== undefined) expect(error, `round ${round}`).toBeInstanceOf(SourceError)
+      expectNamedPlace(readError(bytes), `round ${round}`)
     }
   })
 
@@ -251,8 +276,7 @@ describe('a damaged database', () => {
       const bytes = Buffer.from(whole)
       const page = 2 + random.below(whole.length / 4096 - 2)
       bytes.writeUInt32LE(values[random.below(values.length)] as number, page * 4096 + 4 * random.below(64))
-      const error = readError(bytes)
-      if (error !== undefined) expect(error, `round ${round}`).toBeInstanceOf(SourceError)
+      expectNamedPlace(readError(bytes), `round ${round}`)
     }
   })
 })
@@ -297,6 +321,26 @@ describe('pages that refer in circles', () => {
       expect(codeOf(readError(damaged))).toBe('DATABASE_DAMAGED')
     }
   })
+})
+
+it('a page that says that it runs over more than any value has is refused, before its bytes are read', () => {
+  const bytes = writeBytes(path, new Map([['aa', many(200)]]))
+  const root = Number(bytes.readBigUInt64LE(4096 + 16 + 16))
+  for (const overflow of [0xffff_ffff, 20_000]) {
+    bytes.writeUInt32LE(overflow, root * 4096 + 12)
+    expect(`${readError(bytes)}`).toMatch(new RegExp(`page ${root} runs over \\d+ bytes, more than any value has`))
+  }
+})
+
+it('a record with more members than the memory should hold is refused, with its place', () => {
+  const long = text('x'.repeat(4 * 2 ** 20))
+  const members = Array.from({ length: 17 }, (_, index) => [`m${index}`, long] as const)
+  const content = new Map([['ziti', new Map([['identities', new Map([['all-in-one', new Map(members)]])]])]])
+  writeBoltFile(path, content as BucketContent)
+  const identities = BoltFile.open(path).root.findBucket('ziti')?.findBucket('identities')
+  expect(() => identities?.findBucket('all-in-one')?.list()).toThrow(
+    /ziti\/identities\/all-in-one has more than a record can have, on page \d+/,
+  )
 })
 
 it('buckets nested without end are refused', () => {

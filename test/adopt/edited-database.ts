@@ -34,6 +34,15 @@ export class EditableBucket {
     this.#entries.set(key, encodeScalar(value))
   }
 
+  get(key: string): Buffer | EditableBucket | undefined {
+    return this.#entries.get(key)
+  }
+
+  /** Sets a value of any bytes, or a bucket. */
+  put(key: string, value: Buffer | EditableBucket): void {
+    this.#entries.set(key, value)
+  }
+
   /** Adds a member to a set of texts. */
   add(text: string): void {
     this.#entries.set(`\x05${text}`, Buffer.alloc(0))
