@@ -20,7 +20,7 @@ const IS_BUCKET = 1
 const MAX_DEPTH = 64
 // A bucket that is read at once is in memory. The largest ones have a member for each service of a network.
 const MAX_LISTED_BYTES = 64 * 2 ** 20
-// What an entry takes besides its bytes.
+// An estimate of the memory of an entry besides its bytes.
 const ENTRY_BYTES = 200
 
 export class BoltBucket {

@@ -6,8 +6,10 @@ import type { AdoptedAuthority, KeyedCertificate } from '../pki/authority-files.
 import { isWithinDates, listNamedHosts } from '../pki/certificates.ts'
 import { findAuthorityObjection, isSelfSigned } from '../pki/chains.ts'
 import { parsePemBlocks } from '../pki/pem.ts'
-import type { SourceConfiguration } from './source-configuration.ts'
+import type { SourceConfiguration, SourcePem } from './source-configuration.ts'
 import { SourceError } from './source-error.ts'
+
+const CLIENT_BINDINGS: ReadonlySet<string> = new Set(['edge-client', 'edge-management'])
 
 /** The authority, and what else the certificates of a controller say. */
 export interface SourceAuthority extends AdoptedAuthority {
@@ -30,13 +32,13 @@ export function readSourceAuthority(
   const webs = configuration.list('web')
   const intermediate = readKeyed(signing, 'cert', 'key')
   requireUsable(intermediate.certificate, now)
-  const sources = [
-    ...[...signing.pems('cert'), ...signing.pems('ca'), ...identity.pems('ca')],
-    ...webs.flatMap((web) => web.part('identity').pems('ca')),
-  ]
-  const authorities = distinct(sources.flatMap(({ content }) => parseCertificates(content))).filter(
-    (certificate) => findAuthorityObjection(certificate) === undefined,
+  const own = [...signing.pems('cert'), ...signing.pems('ca'), ...identity.pems('ca')]
+  const sources = [...own, ...webs.flatMap((web) => web.part('identity').pems('ca'))]
+  // Clients store those of the listeners for clients and administrators, and of no other.
+  const clientWebs = webs.filter((web) =>
+    web.list('apis').some((api) => CLIENT_BINDINGS.has(api.text('binding') ?? '')),
   )
+  const authorities = listAuthorities(sources)
   const root = findRoot(intermediate.certificate, authorities, identity.describe('ca'))
   const server = readServer(configuration, webs, identity)
   const former = authorities.filter((one) => one !== root && !one.raw.equals(intermediate.certificate.raw))
@@ -50,8 +52,14 @@ export function readSourceAuthority(
     server: server.keyed,
     controllerId: readCommonName(ownChain[0] ?? server.keyed.certificate),
     hosts: listHosts([identity, ...webs.map((web) => web.part('identity'))]),
-    clientBundle: authorities,
+    clientBundle: listAuthorities([...own, ...clientWebs.flatMap((web) => web.part('identity').pems('ca'))]),
   }
+}
+
+function listAuthorities(sources: readonly SourcePem[]): X509Certificate[] {
+  return distinct(sources.flatMap(({ content }) => parseCertificates(content))).filter(
+    (certificate) => findAuthorityObjection(certificate) === undefined,
+  )
 }
 
 /** The listener of the address that clients know, or the default of all listeners. */

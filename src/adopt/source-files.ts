@@ -18,7 +18,7 @@ import { SourceError } from './source-error.ts'
 const LOCKS = '/proc/locks'
 /** The first bytes of a file that is compressed by gzip. */
 const GZIP_MAGIC = 0x1f8b
-// What is unpacked must end, because a few bytes can stand for very many.
+// A few bytes can stand for very many.
 const MAX_UNPACKED_BYTES = 8 * 2 ** 30
 
 /** @throws SourceError if a process has the database open: its pages change while they are read */

@@ -198,7 +198,7 @@ async function openFile(path: string, directory: string): Promise<BoltFile> {
     await unpackFile(path, unpacked)
     return BoltFile.open(unpacked)
   } finally {
-    // What is open can be read on, and is gone even if this process is killed.
+    // An open file can be read on without its name, and nothing of it stays, even if this process is killed.
     rmSync(unpacked, { force: true })
   }
 }

@@ -5,6 +5,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { readSourceAuthority } from '../../src/adopt/source-authority.ts'
+import { SourceConfiguration } from '../../src/adopt/source-configuration.ts'
 import { PasswordHasher } from '../../src/authentication/credentials/password-hasher.ts'
 import { findStep } from '../../src/authentication/mfa/totp-codes.ts'
 import {
@@ -50,6 +52,20 @@ describe('an authority that another program made', () => {
     expect(isRootDue(root, NETWORK_TIME)).toBe(false)
     expect(isRootDue(root, readNotAfter(root) - 3 * 365 * 24 * 3600 * 1000)).toBe(true)
   })
+})
+
+it('trusts every authority, but counts on clients for those of listeners for them', () => {
+  const network = unpackNetwork('1.6.5-three-roots', join(folder, 'three-roots'))
+  const edgeRoot = new X509Certificate(readFileSync(join(network.home, 'pki/edge-root/certs/edge-root.cert')))
+  const isEdgeRoot = ({ fingerprint256 }: X509Certificate) => fingerprint256 === edgeRoot.fingerprint256
+  const readAuthority = (apis: RegExp) => {
+    writeFileSync(network.config, readFileSync(network.config, 'utf8').replace(apis, ''))
+    const configuration = SourceConfiguration.read({ path: network.config, env: {} })
+    const { clientBundle, former } = readSourceAuthority(configuration, NETWORK_TIME, undefined)
+    return { told: clientBundle.some(isEdgeRoot), trusted: former.some(isEdgeRoot) }
+  }
+  expect(readAuthority(/^$/)).toEqual({ told: true, trusted: true })
+  expect(readAuthority(/^ *- binding: edge-\w+$/gm)).toEqual({ told: false, trusted: true })
 })
 
 it("accepts the codes of a secret of 10 bytes, which is what OpenZiti's controller makes", () => {

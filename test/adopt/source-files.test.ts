@@ -1,4 +1,4 @@
-// The database that an operator states: one that a process has open, one that is no file, and one on a disk without space for it.
+// The database that an operator states: open in another process, not a file, or on a disk without space for it.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
