@@ -17,6 +17,8 @@ import { type NetworkName, readDatabase, readNetworkJson, SNAPSHOT } from './net
 const folder = mkdtempSync(join(tmpdir(), 'bolt-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 const path = join(folder, 'file.db')
+/** For a test that reads a whole database a hundred times. */
+const MANY_ROUNDS_MS = 180_000
 
 /** Writes a file, and returns its bytes. */
 function writeBytes(...file: Parameters<typeof writeBoltFile>): Buffer {
@@ -257,7 +259,7 @@ describe('a damaged database', () => {
     expect(codeOf(readError(whole.subarray(0, 100_000)))).toBe('DATABASE_DAMAGED')
   })
 
-  it('ends in a named error, or is read, with any bits flipped', () => {
+  it('ends in a named error, or is read, with any bits flipped', { timeout: MANY_ROUNDS_MS }, () => {
     const random = createRandom(1)
     for (let round = 0; round < 120; round += 1) {
       const bytes = Buffer.from(whole)
@@ -269,7 +271,9 @@ describe('a damaged database', () => {
     }
   })
 
-  it('ends in a named error, or is read, with lying lengths and counts in the heads of its pages', () => {
+  it('ends in a named error, or is read, with lying lengths and counts in the heads of its pages', {
+    timeout: MANY_ROUNDS_MS,
+  }, () => {
     const random = createRandom(2)
     const values = [0, 1, 0xff, 0xffff, 0x7fffffff, 0xffffffff, whole.length]
     for (let round = 0; round < 150; round += 1) {

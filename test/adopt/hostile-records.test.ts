@@ -145,7 +145,7 @@ async function adoptChanged(
 describe('records that are changed at random', () => {
   const rounds = Array.from({ length: ROUNDS }, (_, round) => FIRST_SEED + round)
 
-  it.each(rounds)('are refused by name, or adopted and served: seed %i', async (seed) => {
+  it.each(rounds)('are refused by name, or adopted and served: seed %i', { timeout: 120_000 }, async (seed) => {
     const random = createRandom(seed)
     const changes: string[] = []
     const { directory, adoption, error } = await adoptChanged(
