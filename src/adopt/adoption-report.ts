@@ -25,7 +25,7 @@ export interface AdoptionReport {
   readonly rootEnds: string
   /** The time until which the former controller knows every certificate; null without a trial. */
   readonly trialEnds: string | null
-  /** The edge routers that dial and host services themselves: each has to be restarted once. */
+  /** The edge routers that dial and host services themselves: each that is older than release 2.0 has to be restarted once. */
   readonly tunnelers: readonly string[]
   readonly notes: readonly AdoptionNote[]
   readonly noteCount: number
