@@ -33,6 +33,7 @@ import { Behaviors } from './storage/behavior.ts'
 import { EntityStore, newEntity } from './storage/entities/entities.ts'
 import { loadSecretCipher } from './storage/secrets/key-files.ts'
 import { SECRETS_KEY_BYTES } from './storage/secrets/secret-cipher.ts'
+import { dropIndexes } from './storage/sqlite/bulk-load.ts'
 import { continueAfter } from './storage/sqlite/commit-position.ts'
 import { lockDirectory } from './storage/sqlite/directory-lock.ts'
 import { createDatabase } from './storage/sqlite/maintenance.ts'
@@ -109,7 +110,9 @@ async function fillDirectory(
   renewCertificates(authority, config, clock.now(), notes)
   const cipher = loadSecretCipher(paths)
   const conversion = new Conversion(notes, clock.now(), (text, place) => cipher.encrypt(text, place))
+  const makeIndexes = dropIndexes(paths.database)
   const counts = await importInto(directory, config, authority, source, clock, conversion)
+  await makeIndexes()
   continueAfter(paths.database, { position: 0, at: 0 }, clock.now())
   const controller = await openController({ directory, config, clock, log: silentLog })
   try {

@@ -209,7 +209,9 @@ function describeReport(report: AdoptionReport): string {
       : [`On trial until ${report.trialEnds}: no certificate is renewed before, unless it ends within the trial.`]),
     ...(tunnelers.length === 0
       ? []
-      : [`Restart these routers once after the switch if they are older than release 2.0, because they tunnel themselves: ${tunnelers.join(', ')}`]),
+      : [
+          `Restart these routers once after the switch if they are older than release 2.0, because they tunnel themselves: ${tunnelers.join(', ')}`,
+        ]),
     ...(noteCount === 0
       ? ['Everything is adopted as it is.']
       : ['Different afterwards:', ...notes.map((note) => `  ${describeNote(note)}`)]),
