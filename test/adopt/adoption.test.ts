@@ -137,7 +137,9 @@ describe('an adoption', () => {
     expect(existsSync(adopting.directory)).toBe(false)
   })
 
-  it('accepts a snapshot of a cluster in place of the database, compressed or not, with its description beside it', async () => {
+  it('accepts a snapshot of a cluster in place of the database, compressed or not, with its description beside it', {
+    timeout: 90_000,
+  }, async () => {
     const { config } = unpackNetwork('2.0.3', join(folder, 'snapshot'))
     const snapshot = join(folder, 'snapshot/2-13-1795495334566')
     mkdirSync(snapshot)

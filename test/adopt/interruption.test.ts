@@ -18,6 +18,9 @@ const network = unpackNetwork('1.6.5', join(folder, 'network'))
 // The moment of a copy is not that of its original: a later write would show.
 utimesSync(network.database, new Date(1_700_000_000_000), new Date(1_700_000_000_000))
 
+/** For a test that starts three processes, each of which adopts. */
+const THREE_PROCESSES_MS = 120_000
+
 /** Everything about the files of the former controller that a write would change. */
 function describeSource(): unknown {
   const paths = readdirSync(network.home, { recursive: true }).map((path) => join(network.home, String(path)))
@@ -34,6 +37,7 @@ const adopt = (directory: string) => run(process.execPath, [BINARY, ...toArgs(di
 describe('an adoption that is killed', () => {
   it.each(['pki', 'controller.db', 'controller.db-wal'])(
     'once %s is there leaves no controller; the directory is deleted, and the adoption is made again',
+    { timeout: THREE_PROCESSES_MS },
     async (name) => {
       const directory = join(folder, `killed-${name}`)
       const child = spawn(process.execPath, [BINARY, ...toArgs(directory)], {

@@ -16,6 +16,8 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const network = unpackNetwork('1.6.5', join(folder, 'network'))
 const threeRoots = unpackNetwork('1.6.5-three-roots', join(folder, 'three-roots'))
 let adoptions = 0
+/** For a test that adopts twice. */
+const TWO_ADOPTIONS_MS = 90_000
 
 /** Adopts into a directory of its own, which is deleted, and returns the report. */
 async function adopt(options: Partial<AdoptOptions>): Promise<AdoptionReport> {
@@ -41,7 +43,7 @@ function listParts({ home }: UnpackedNetwork): SourceParts {
   }
 }
 
-describe('a source that is stated one by one', () => {
+describe('a source that is stated one by one', { timeout: TWO_ADOPTIONS_MS }, () => {
   it('is adopted as by its configuration', async () => {
     const { database } = network
     const stated = await adopt({ configuration: listParts(network), database })
