@@ -34,7 +34,7 @@ import { loadApiDescription } from './foundation/description.ts'
 import type { CommandClass } from './framework/connected.ts'
 import { AdminRecover } from './local/admin-recover.ts'
 import { Adopt } from './local/adopt.ts'
-import { ClusterInit, ClusterJoin, ClusterLeave, ClusterSettings } from './local/cluster.ts'
+import { ClusterInit, ClusterJoin, ClusterLeave, ClusterRekey, ClusterSettings } from './local/cluster.ts'
 import { DbCheck, DbMigrate, DbRotateKeys } from './local/db.ts'
 import { DbBackup, DbRestore, DbVerify } from './local/db-backup.ts'
 import { Init } from './local/init.ts'
@@ -91,6 +91,7 @@ const HAND_WRITTEN = {
   'cluster:init': ClusterInit,
   'cluster:join': ClusterJoin,
   'cluster:leave': ClusterLeave,
+  'cluster:rekey': ClusterRekey,
   'cluster:settings': ClusterSettings,
   'db:backup': DbBackup,
   'db:verify': DbVerify,

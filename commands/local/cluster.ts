@@ -170,6 +170,51 @@ export class ClusterLeave extends PrintingCommand {
   }
 }
 
+export class ClusterRekey extends PrintingCommand {
+  static override summary = 'Replaces the cluster key, under which controllers encrypt what they share.'
+  static override description =
+    'First it makes the next key, which you copy to the data directory of each controller; all may run. With --complete, on one whose controller is stopped, it encrypts what they share under that key; those that run take it at once.'
+  static override flags = {
+    'data-dir': dataDirectoryFlag,
+    complete: Flags.boolean({ description: 'Use the next key, once every controller has it.' }),
+  }
+  static override examples = [
+    '<%= config.bin %> <%= command.id %> --data-dir ./data',
+    '<%= config.bin %> <%= command.id %> --data-dir ./data --complete',
+  ]
+
+  async run(): Promise<void> {
+    const { flags } = await this.parse(ClusterRekey)
+    const directory = resolveDataDirectory(flags['data-dir'])
+    await assertInitialized(directory)
+    const { completeRekey, prepareRekey } = await import('../../server/cluster/rekey-cluster.ts')
+    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName() }
+    const explain = explainOpenError(directory, 'stop it first')
+    if (flags.complete === true) {
+      const { stopped } = await completeRekey(options).catch(explain)
+      const sentence = [
+        'The controllers share everything under the new cluster key.',
+        ...(stopped.length > 0
+          ? [`Before they start, copy cluster.key of ${directory} into the data directories of: ${stopped.join(', ')}`]
+          : []),
+        'Keep a copy of it elsewhere in place of the former one.',
+      ].join('\n')
+      await this.print({ kind: 'done', sentence, facts: { directory, stopped: [...stopped] } }, flags.output)
+      return
+    }
+    const { nextKeyFile } = await Promise.resolve()
+      .then(() => prepareRekey(options))
+      .catch(explain)
+    const sentence = [
+      `The next cluster key is in ${nextKeyFile}.`,
+      'Next:',
+      '  copy it by a safe way into the data directory of each other controller, as cluster.key.next with mode 0600; they may run',
+      `  then stop the controller of ${directory}: controller cluster rekey --complete --data-dir ${directory}`,
+    ].join('\n')
+    await this.print({ kind: 'done', sentence, facts: { directory, nextKeyFile } }, flags.output)
+  }
+}
+
 export class ClusterSettings extends PrintingCommand {
   static override summary = 'Shows the settings on which the controllers of a network agree, and changes them.'
   static override description =

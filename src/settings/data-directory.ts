@@ -41,6 +41,8 @@ export function getDataPaths(directory: string) {
     // Only while a rotation is not finished.
     previousSecretsKey: join(directory, 'secrets.key.previous'),
     clusterKey: join(directory, 'cluster.key'),
+    // Only while it replaces the one before.
+    nextClusterKey: join(directory, 'cluster.key.next'),
     pki: join(directory, 'pki'),
   }
 }

@@ -5,12 +5,13 @@ import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
 import type { Migration } from '../migrate.ts'
-import { LogCipher } from '../postgres/log-cipher.ts'
+import type { LogCipher } from '../postgres/log-cipher.ts'
 import { LogConnection } from '../postgres/log-connection.ts'
 import { requireClusterKey, requireKnownSchema, requireLog, requireNetwork } from '../postgres/log-tables.ts'
 import { PostgresLog } from '../postgres/postgres-log.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
 import { RowsDivergedError, type Store } from '../store.ts'
+import { ClusterKeys } from './cluster-keys.ts'
 import { ContradictionJudge } from './contradiction-judge.ts'
 import { Duty, type DutyName } from './duty.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -55,6 +56,7 @@ export class Cluster {
   /** The keys and certificates of all of them. */
   readonly files: SharedFiles
   readonly lease: Lease
+  readonly keys: ClusterKeys
   /** The time that all of them have. */
   readonly clock: NetworkClock
   readonly nodes: ClusterNodes
@@ -75,20 +77,25 @@ export class Cluster {
   #follower: LogFollower | undefined
   #routers: Duty | undefined
 
-  private constructor(place: LogPlace, cipher: LogCipher, parts: ClusterParts) {
-    const { name, address, database, clusterKey, leaseMs } = place
+  private constructor(place: LogPlace, keys: ClusterKeys, parts: ClusterParts) {
+    const { name, address, database, leaseMs } = place
+    const { cipher } = keys
+    this.keys = keys
     this.name = name
     this.#place = place
     this.#cipher = cipher
     this.#parts = parts
     this.clock = new NetworkClock(parts.clock)
-    this.files = new SharedFiles(parts.directory, clusterKey)
+    this.files = new SharedFiles(parts.directory, keys.current)
+    keys.onReplace((current, former) => this.files.replaceKey(current, former))
+    // The commit that encrypts them under a newer key is the first one under that.
+    this.files.onRows(() => keys.settle())
     this.commitLog = new PostgresLog({ database, cipher, node: name })
     this.#contact = new LogConnection({ ...database, responseTimeoutMs: CONTACT_TIMEOUT_MS })
     this.nodes = new ClusterNodes({ connection: this.#contact, name, address, leaseMs })
     this.nodes.onClockOffset = (offset) => this.#followTime(offset)
     const migration = parts.migrations.at(-1)?.name ?? ''
-    this.nodes.describeBy(() => ({ migration, isWaiting: this.#isWaiting }))
+    this.nodes.describeBy(() => ({ migration, isWaiting: this.#isWaiting, nextKey: keys.nextId }))
     this.nodes.listDuties = () => this.#duties.filter(({ isHeld }) => isHeld).map(({ name }) => name)
     const { directory, log } = parts
     this.comparison = new RowComparison({
@@ -97,7 +104,7 @@ export class Cluster {
       fail: (error) => this.fail(error),
     })
     const { comparison } = this
-    this.snapshots = new SnapshotUpkeep({ directory, database, comparison, log, listClusterKeys: () => [clusterKey] })
+    this.snapshots = new SnapshotUpkeep({ directory, database, comparison, log, listClusterKeys: () => keys.list() })
     this.lease = new Lease({
       clock: parts.clock,
       durationMs: leaseMs,
@@ -107,16 +114,18 @@ export class Cluster {
 
   /** @throws LogConnectionError, LogDatabaseError if the database does not hold the log that the rows of the directory follow */
   static async connect(place: LogPlace, parts: ClusterParts): Promise<Cluster> {
-    const cipher = new LogCipher(place.clusterKey)
+    const { directory, log } = parts
+    const keys = new ClusterKeys({ directory, keyFile: place.clusterKeyFile, log })
+    const { cipher } = keys
     const connection = new LogConnection(place.database)
     try {
       const head = await connection.run(requireLog)
       requireNetwork(head, readLogStart(getDataPaths(parts.directory).database).network)
       requireClusterKey(head, cipher)
       await requireKnownSchema(head, parts.migrations)
-      const cluster = new Cluster(place, cipher, parts)
+      const cluster = new Cluster(place, keys, parts)
       cluster.#followTime(await connection.run((client) => readClockOffset(client, () => parts.clock.now())))
-      const { directory, clock, migrations, isRebuilt } = parts
+      const { clock, migrations, isRebuilt } = parts
       const { commitLog } = cluster
       if (isRebuilt)
         cluster.#rebuild = await rebuildIfNeeded({ directory, clock, cipher, connection, commitLog, migrations })
@@ -163,6 +172,8 @@ export class Cluster {
     this.#store = store
     await this.nodes.claim(store.position, () => this.lease.now().wall)
     await store.catchUp()
+    // The head is encrypted under it: a former key has nothing left to read.
+    this.keys.settle()
   }
 
   /** From now on the store applies what others commit, soon after they have, and rights may be granted. */

@@ -9,7 +9,8 @@ import type { LogDatabase } from '../postgres/log-connection.ts'
 /** The place of the log, and this controller among those that use it. */
 export interface LogPlace {
   readonly database: LogDatabase
-  /** The key under which controllers encrypt what they share. */
+  /** The file of the key under which controllers encrypt what they share, and the key. */
+  readonly clusterKeyFile: string
   readonly clusterKey: Buffer
   /** The name of this controller among those that use it. */
   readonly name: string
@@ -28,11 +29,13 @@ export function findLogPlace(directory: string, config: Config): LogPlace | unde
   if (url === undefined) return undefined
   const name = config['cluster.name']
   if (name === undefined) throw new ConfigError('cluster.name', 'must be set, because cluster.database is')
+  const clusterKeyFile = config['cluster.keyFile'] ?? getDataPaths(directory).clusterKey
   return {
     name,
     address: getAdvertisedAddress(config),
     leaseMs: config['cluster.lease'],
-    clusterKey: loadKey(config['cluster.keyFile'] ?? getDataPaths(directory).clusterKey, CLUSTER_KEY_BYTES),
+    clusterKeyFile,
+    clusterKey: loadKey(clusterKeyFile, CLUSTER_KEY_BYTES),
     database: {
       url,
       password: readFileOf(config, 'cluster.passwordFile')?.trimEnd(),

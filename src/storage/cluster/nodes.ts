@@ -19,6 +19,8 @@ export interface NodeDetails {
   readonly behind: number
   /** The routers that are connected to it. */
   readonly routers: number
+  /** The id of the cluster key that lies ready to replace the current one. */
+  readonly nextKey: string | undefined
   /** The connections of clients. */
   readonly connections: number
 }

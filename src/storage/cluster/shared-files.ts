@@ -37,13 +37,33 @@ export class SharedFiles implements DerivedRows {
   readonly kind = 'derived rows'
   readonly name = 'shared files'
   readonly #directory: string
-  readonly #cipher: SecretCipher
+  #cipher: SecretCipher
+  readonly #rowListeners: (() => void)[] = []
   readonly #listeners = new Set<(names: readonly string[]) => void>()
 
-  /** @param previousClusterKey the key before it was replaced, until every row is encrypted under the current one */
-  constructor(directory: string, clusterKey: Buffer, previousClusterKey?: Buffer) {
+  constructor(directory: string, clusterKey: Buffer) {
     this.#directory = directory
-    this.#cipher = new SecretCipher(deriveKey(clusterKey), previousClusterKey && deriveKey(previousClusterKey))
+    this.#cipher = new SecretCipher(deriveKey(clusterKey))
+  }
+
+  /** Encrypts under another cluster key from now on. The former one decrypts what is still encrypted under it. */
+  replaceKey(clusterKey: Buffer, former: Buffer): void {
+    this.#cipher = new SecretCipher(deriveKey(clusterKey), deriveKey(former))
+  }
+
+  /** Has the transaction encrypt every row under the current cluster key. */
+  async encryptAgain(entities: EntityStore, tx: WriteContext): Promise<void> {
+    const rows = await tx.db.selectFrom('shared_files').select(['name', 'sealedContent']).execute()
+    await this.store(
+      entities,
+      tx,
+      new Map(rows.map(({ name, sealedContent }) => [name, this.#open(name, sealedContent)])),
+    )
+  }
+
+  /** Calls `listener` once rows have changed, before their files are written. */
+  onRows(listener: () => void): void {
+    this.#rowListeners.push(listener)
   }
 
   /** Calls `listener` with the names of files that have another content now. */
@@ -69,6 +89,7 @@ export class SharedFiles implements DerivedRows {
       last.set(((after ?? before) as unknown as SharedRow).name, after as unknown as SharedRow | undefined)
     }
     if (last.size === 0) return
+    for (const listener of this.#rowListeners) listener()
     const removed = [...last].flatMap(([name, row]) => (row ? [] : [name]))
     this.#write(
       [...last.values()].filter((row) => row !== undefined),

@@ -3,12 +3,14 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../foundation/log.ts'
 import { getDataPaths, isOwnedByOther } from '../../settings/data-directory.ts'
-import { LogCipher } from '../postgres/log-cipher.ts'
+import { LogCipher, LogPayloadError } from '../postgres/log-cipher.ts'
 import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
+import { LogDatabaseError } from '../postgres/log-tables.ts'
 import type { Context } from '../transactions/context.ts'
 import { compactLog } from './compact-log.ts'
 import type { RowComparison } from './row-comparison.ts'
 import type { SnapshotReply, SnapshotRequest } from './snapshot-thread.ts'
+import { readNewestSnapshot } from './snapshots.ts'
 import { uploadSnapshot } from './upload-snapshot.ts'
 
 const MAX_AGE_SECONDS = 24 * 60 * 60
@@ -56,6 +58,26 @@ export class SnapshotUpkeep {
     const position = await this.#upload()
     const commits = await this.#withConnection((connection) => connection.run(compactLog))
     log.info({ position, commits }, 'made a snapshot of the network for its controllers, and deleted older commits')
+  }
+
+  /** Makes a snapshot, and deletes all others, which another cluster key or another history may have made. */
+  async replaceAll(): Promise<void> {
+    const position = await this.#upload()
+    const statement = 'delete from controller.snapshots where manifest is null or position < $1'
+    await this.#withConnection((connection) => connection.run((client) => client.query(statement, [position])))
+  }
+
+  /** Whether a controller that has the newest cluster key alone can begin with the newest snapshot. */
+  async isReadable(): Promise<boolean> {
+    const [newest] = this.#parts.listClusterKeys()
+    try {
+      const cipher = new LogCipher(newest as Buffer)
+      await this.#withConnection((connection) => connection.run((client) => readNewestSnapshot(client, cipher)))
+      return true
+    } catch (error) {
+      if (error instanceof LogPayloadError || error instanceof LogDatabaseError) return false
+      throw error
+    }
   }
 
   /** Ends the snapshot that is made at the moment: one that is not whole is not used. */

@@ -44,6 +44,8 @@ interface DerivedKeys {
 }
 
 export class LogCipher {
+  /** Asked for a key that is newer than those that the cipher has, by its id. */
+  findNewerKey: (keyId: string) => Buffer | undefined = () => undefined
   /** The newest first. */
   #keys: readonly DerivedKeys[] = []
 
@@ -125,9 +127,24 @@ export class LogCipher {
 
   #requireKey(payload: Buffer, place: string): DerivedKeys {
     const key = this.#keys.find(({ header }) => payload.subarray(0, HEADER_BYTES).equals(header))
-    if (!key) throw new LogPayloadError(`${place} is encrypted under another cluster key`)
+    return key ?? this.#takeNewerKey(payload.subarray(1, HEADER_BYTES).toString('hex'), place)
+  }
+
+  #takeNewerKey(keyId: string, place: string): DerivedKeys {
+    const clusterKey = this.findNewerKey(keyId)
+    const key = clusterKey && deriveKeys(clusterKey)
+    if (!key || key.id !== keyId)
+      throw new LogPayloadError(
+        `${place} is encrypted under another cluster key: copy cluster.key from another controller of the network`,
+      )
+    this.#keys = [key, ...this.#keys]
     return key
   }
+}
+
+/** The id by which payloads name a cluster key: it reveals nothing of it. */
+export function computeKeyId(clusterKey: Buffer): string {
+  return deriveKeys(clusterKey).id
 }
 
 function deriveKeys(clusterKey: Buffer): DerivedKeys {

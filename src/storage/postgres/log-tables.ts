@@ -110,7 +110,7 @@ export async function createLog(client: Client, start: LogStart, cipher: LogCiph
     throw new LogDatabaseError(`this account cannot create the log: grant it the right to ${right}, or use its owner`)
   }
   const { migration, digest, release } = start.schema
-  const keyCheck = cipher.encrypt(Buffer.from(start.network), KEY_CHECK)
+  const keyCheck = makeKeyCheck(cipher, start.network)
   await client.query('begin')
   await client.query(TABLES)
   await client.query(
@@ -192,10 +192,9 @@ export async function requireKnownSchema(
     )
 }
 
-/** Proves the newest cluster key from now on: the last step of its replacement. */
-export async function replaceKeyCheck(client: Client, cipher: LogCipher): Promise<void> {
-  const { network } = await requireLog(client)
-  await client.query('update controller.head set key_check = $1', [cipher.encrypt(Buffer.from(network), KEY_CHECK)])
+/** The proof of the newest cluster key, by which a controller finds out whether it has that key. */
+export function makeKeyCheck(cipher: LogCipher, network: string): Buffer {
+  return cipher.encrypt(Buffer.from(network), KEY_CHECK)
 }
 
 const KEY_CHECK = 'the proof of the cluster key'

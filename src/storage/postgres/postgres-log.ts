@@ -8,6 +8,7 @@ import type { CommitDraft, CommitLog, LoggedCommit, LogPosition, Turn } from '..
 import type { LogCipher } from './log-cipher.ts'
 import { LogConnection, type LogDatabase } from './log-connection.ts'
 import { type LogRow, proveRows, readRows } from './log-rows.ts'
+import { makeKeyCheck } from './log-tables.ts'
 
 // How long others wait for the lock, before they are told that there is no storage.
 const LOCK_TIMEOUT_MS = 8_000
@@ -32,6 +33,8 @@ const INSERT_COMMIT = `
 // Of a commit that was taken, and no other.
 const SET_SCHEMA = 'update controller.head set migration = $2, schema_digest = $3, release = $4 where chain = $1'
 
+const SET_KEY_CHECK = 'update controller.head set key_check = $2 where chain = $1'
+
 const FIND_COMMIT = 'select from controller.commits where position = $1 and id = $2'
 
 /** The database did not take a commit, or nothing tells whether it did. */
@@ -51,6 +54,7 @@ export class PostgresLog implements CommitLog {
   readonly needsRows = true
   readonly node: string
   readonly #cipher: LogCipher
+  #network: string | undefined
   /** Of one turn at a time. */
   readonly #commits: LogConnection
   readonly #reads: LogConnection
@@ -67,6 +71,11 @@ export class PostgresLog implements CommitLog {
   /** How many turns this controller has had, and how long it has waited for them. */
   get stats() {
     return { turns: this.#turns, waitedMs: this.#waitedMs }
+  }
+
+  /** Has the head prove the newest cluster key from the next commit on, which is encrypted under it. */
+  proveKey(network: string): void {
+    this.#network = network
   }
 
   acquire(after: LogPosition): Promise<Turn> {
@@ -122,8 +131,12 @@ export class PostgresLog implements CommitLog {
         ...(migration
           ? [client.query(SET_SCHEMA, [chain, migration.migration, migration.digest, migration.release])]
           : []),
+        ...(this.#network === undefined
+          ? []
+          : [client.query(SET_KEY_CHECK, [chain, makeKeyCheck(this.#cipher, this.#network)])]),
         client.query('commit'),
       ])
+      this.#network = undefined
       if (insertion.rowCount === 1) return commit
     } catch (cause) {
       this.#commits.end()
