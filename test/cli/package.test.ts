@@ -53,6 +53,8 @@ const listFiles = () =>
   readdirSync(installed, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1))
+    // Node.js 22 lists the folders that links lead to.
+    .filter((path) => !path.startsWith('node_modules/'))
 
 beforeAll(async () => {
   install()

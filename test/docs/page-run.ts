@@ -12,6 +12,8 @@ import { writeProfiles } from '../world/profiles.ts'
 import { type DocumentCommand, listBlockCommands } from './document-commands.ts'
 import type { WorkedPage } from './worked-pages.ts'
 
+// Restored also if a command of a test that timed out is still running.
+const workingDirectory = process.cwd()
 const ALL_APIS = ['client', 'management', 'fabric', 'oidc', 'control', 'health']
 
 export class PageRun {
@@ -115,14 +117,13 @@ export class PageRun {
       return { code: 0, stdout: '', stderr: '' }
     }
     if (args[0] === 'serve') return this.serve(...args.slice(1))
-    const folder = process.cwd()
     process.chdir(this.folder)
     try {
       const finished = await commandLine(args, this.env)
       if (outputFile !== undefined) writeFileSync(this.#withStandIns(outputFile), finished.stdout)
       return finished
     } finally {
-      process.chdir(folder)
+      process.chdir(workingDirectory)
     }
   }
 

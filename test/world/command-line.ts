@@ -6,8 +6,9 @@ import { requireBuilt } from './built.ts'
 
 await requireBuilt()
 
-// The command line sets one that fits it, which would stay; also if a second one begins before the first one ends.
+// A command line sets ones that fit it, which would stay; also if a second one begins before the first one ends, as after a test that timed out.
 const umask = process.umask()
+const environment = process.env
 
 const MAIN = pathToFileURL(join(import.meta.dirname, '../../dist/cli/main.js')).href
 
@@ -16,13 +17,12 @@ export async function commandLine(args: readonly string[], env: NodeJS.ProcessEn
   const { main } = (await import(/* @vite-ignore */ MAIN)) as { main(argv: readonly string[]): Promise<number> }
   const stdout = captured(process.stdout)
   const stderr = captured(process.stderr)
-  const before = process.env
   process.env = { ...env }
   try {
     const code = await main(args)
     return { code, stdout: stdout.text(), stderr: stderr.text() }
   } finally {
-    process.env = before
+    process.env = environment
     process.umask(umask)
     stdout.release()
     stderr.release()
