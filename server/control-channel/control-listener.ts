@@ -11,6 +11,7 @@ import { DialsInProgress } from './dials-in-progress.ts'
 import { type ConnectionGroup, createGroup, HelloError, parseHello, type ReceivedHello } from './hello.ts'
 import { introduceControllers } from './introduction.ts'
 import { HELLO_LIMITS, MalformedFrameError, type Message, MessageReader } from './message.ts'
+import { Pauses } from './pauses.ts'
 import { type AdmittedConnection, RouterChannel } from './router-channel.ts'
 import { WorkInProgress } from './work-in-progress.ts'
 
@@ -41,6 +42,7 @@ export class ControlListener {
   readonly #channels = new Map<string, RouterChannel>()
   readonly #inProgress = new WorkInProgress()
   readonly #dials = new DialsInProgress()
+  #pauses = new Pauses()
   #timer: NodeJS.Timeout | undefined
   #isOpen = false
   /** Whether this controller has the routers that are connected to one at a time. */
@@ -54,6 +56,7 @@ export class ControlListener {
   /** Takes the routers that are connected to each controller, from now on. */
   start(): void {
     this.#isOpen = true
+    this.#pauses = new Pauses()
     this.#timer = setInterval(() => this.tick(), TICK_MS).unref()
     this.#controller.cluster?.lease.onChange((isHeld) => {
       // Routers ask another controller at once, and come back when this one responds again.
@@ -76,6 +79,7 @@ export class ControlListener {
 
   /** Does the work that is due by the clock. */
   tick(): void {
+    this.#pauses.tick()
     this.#followDraining()
     for (const channel of this.#channels.values()) channel.tick()
     this.#controller.fabric.tick()
@@ -223,6 +227,7 @@ export class ControlListener {
       controllerId,
       inProgress: this.#inProgress,
       dials: this.#dials,
+      pauses: this.#pauses,
     }
     const channel = new RouterChannel(parts, admitted, () => {
       if (this.#channels.get(routerId) === channel) this.#channels.delete(routerId)

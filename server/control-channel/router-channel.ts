@@ -22,6 +22,7 @@ import type { Message, SkippedMessage } from './message.ts'
 import { DIAL_KINDS, greetRouter, handleRouterMessage } from './message-dispatch.ts'
 import { Header } from './messages/edge_pb.ts'
 import { encodeChangeSet, encodeState, encodeStateKeys } from './model-encoding.ts'
+import type { Pauses } from './pauses.ts'
 import type { WorkInProgress } from './work-in-progress.ts'
 
 /** The parts that all channels share. */
@@ -30,6 +31,7 @@ export interface SharedParts {
   readonly controllerId: string
   readonly inProgress: WorkInProgress
   readonly dials: DialsInProgress
+  readonly pauses: Pauses
 }
 
 /** A router that may connect, and the connection that it did it by. */
@@ -47,6 +49,7 @@ const REQUEST_TOO_LONG = { reason: 'other', message: 'the request is longer than
 const DIAL_REFUSALS = {
   'too-long': { reason: 'other', message: 'the dial is longer than any may be' },
   busy: { reason: 'busy', message: 'the controller is busy with other dials' },
+  old: { reason: 'busy', message: 'the controller could not respond in time' },
 } as const
 
 // The number of the first message that the process of a router sends, if it is of release 1.
@@ -152,6 +155,10 @@ export class RouterChannel {
   #take(message: Message): Promise<void> | undefined {
     // Dials wait for results of routes, which the same router may have to send: reading must not pause for them.
     if (!DIAL_KINDS.has(message.type)) return this.#handle(message)
+    if (this.#parts.pauses.areRequestsOld) {
+      sendRefusal(this.#channel, message, DIAL_REFUSALS.old)
+      return undefined
+    }
     const begun = this.#parts.dials.begin(this.#share, message)
     if (begun === 'too-many') this.#channel.close('the router dials more than can be handled')
     else if (typeof begun === 'string') sendRefusal(this.#channel, message, DIAL_REFUSALS[begun])

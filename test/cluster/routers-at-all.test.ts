@@ -120,6 +120,12 @@ async function isOnline({ send, admin }: TestController, id: string): Promise<bo
   return body.data.isOnline
 }
 
+/** The controllers that a router is connected to, as its record says. */
+async function readControllers({ send, admin }: TestController, id: string): Promise<string[]> {
+  const { body } = await send({ method: 'GET', path: `${MANAGEMENT}/routers/${id}`, token: await admin() })
+  return body.data.controllers
+}
+
 /** A service with a host at the router. */
 async function host(world: TestController, router: RouterAtAll): Promise<{ network: TestNetwork; serviceId: string }> {
   const network = await TestNetwork.over(world, addresses.get('first')!)
@@ -232,11 +238,20 @@ describe('the list of controllers', () => {
   })
 })
 
+it('a controller tells clients that it is one of several together with OpenID Connect alone', async () => {
+  const node = await open('first', { 'oidc.announce': 'always' })
+  const { body } = await node.send({ method: 'GET', path: '/version' })
+  expect(body.data.capabilities).toEqual(['OIDC_AUTH', 'HA_CONTROLLER'])
+  const other = await cluster.open('second', { settings: { 'oidc.announce': 'never' } })
+  expect((await other.send({ method: 'GET', path: '/version' })).body.data.capabilities).toEqual([])
+})
+
 describe('a router of release 2', () => {
   it('is online as long as any controller has it', async () => {
     const [first, second] = await openBoth()
     const router = await newRouter(first, 'first', 'second')
     await waitUntilAt(router, first, second)
+    expect(await readControllers(second, router.id)).toEqual(['first', 'second'])
     await router.disconnect('first')
     await expect.poll(() => first.controller.routers.connected.size, SOON).toBe(0)
     expect(await isOnline(first, router.id)).toBe(true)
