@@ -16,8 +16,12 @@ import { isOneOf } from '../../storage/untyped.ts'
 import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
 import type { RouterApiSession, SessionAnnouncement } from './router-connection.ts'
 
-// Changes of this time are announced together: of a thousand sign-ins a second each waits this long at most.
-const BATCH_MS = 5
+// Changes of this time are announced together: of a thousand sign-ins a second each waits this long at most. To write to a router costs some
+// 40 µs, so that it is longer if many are connected: when all clients of 500 routers come back at once, to tell each router of each sign-in
+// costs more than the sign-ins do.
+const MIN_BATCH_MS = 5
+const BATCH_MS_PER_ROUTER = 0.1
+const MAX_BATCH_MS = 100
 
 // The size of the parts in which routers receive all API sessions. Other changes are announced in parts of this size, too.
 const PART_SIZE = 100
@@ -265,7 +269,9 @@ export class SessionSync implements SideEffect {
 
   /** Announces what is pending by then. Never before an earlier batch: what one adds the next one may remove. */
   async #flushAfter(earlier: Promise<void>): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, BATCH_MS))
+    const routers = this.#connected.listEdgeRouters().length
+    const batchMs = Math.min(Math.max(MIN_BATCH_MS, routers * BATCH_MS_PER_ROUTER), MAX_BATCH_MS)
+    await new Promise((resolve) => setTimeout(resolve, batchMs))
     await earlier
     const pending = this.#pending
     this.#pending = emptyChanges()
