@@ -69,7 +69,7 @@ describe('the package', () => {
     const others = listFiles().filter(
       (path) =>
         !/^(bin\/(controller|run\.js|openssl\.cnf)|dist\/cli\/.+\.js|dist\/(api|build|topics)\.json)$/.test(path) &&
-        !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?|grafana-dashboard\.json|prometheus-rules\.yaml)$/.test(
+        !/^docs\/([\w-]+\/)?[\w-]+\.md$|^docs\/operations\/(edge-controller\.service|Dockerfile(\.dockerignore)?|compose\.yaml|grafana-dashboard\.json|prometheus-rules\.yaml)$/.test(
           path,
         ) &&
         !['oclif.manifest.json', 'package.json', 'README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE'].includes(path),

@@ -87,7 +87,7 @@ describe('a release with a newer schema', () => {
     for (const node of cluster.nodes) await node.controller.store.catchUp()
     const digests = digestFile(upgradedOne.directory)
     for (const { directory } of cluster.nodes) expect(listDifferentTables(digests, digestFile(directory))).toEqual([])
-  })
+  }, 120_000)
 
   it('takes over from a controller that is silent for longer than the lease, which then stops serving', async () => {
     allowFaults(/cannot be read|no contact|could not be proven|failed|was migrated|returned 503/)
@@ -123,7 +123,7 @@ describe('a release with a newer schema', () => {
     // Its process would have ended; in this one it has something left to write.
     await cluster.stop(old).catch(() => undefined)
     proxy.close()
-  })
+  }, 120_000)
 
   it('is not followed by a program that does not know it, which says what it needs', async () => {
     const one = await cluster.open('one')
@@ -134,7 +134,7 @@ describe('a release with a newer schema', () => {
     )
     // It has another directory, with the rows of the newer schema.
     await expect(cluster.open('one', { directory: one.directory })).rejects.toThrow('the log was migrated by release')
-  })
+  }, 120_000)
 
   it('refuses commands on a data directory while controllers of an older release run', async () => {
     await cluster.open('one')
@@ -143,5 +143,5 @@ describe('a release with a newer schema', () => {
     await expect(cluster.open('two', { migrations: newer.migrations, directory: two.directory })).rejects.toMatchObject(
       { code: 'OLDER_CONTROLLERS', message: expect.stringContaining('run: one') },
     )
-  })
+  }, 120_000)
 })

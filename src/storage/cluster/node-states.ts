@@ -23,6 +23,8 @@ export function listNodeStates(nodes: ClusterNodes): NodeState[] {
     const behind = isInContact ? (node.details.behind ?? 0) : Math.max(0, nodes.head - node.position)
     const work = node.duties.length + (node.details.routers ?? 0)
     const running = node.details.isWaiting ? 'waiting' : isDraining ? (work > 0 ? 'draining' : 'drained') : 'live'
-    return { ...node, silentMs, behind, state: isInContact ? running : hasProcess ? 'silent' : 'stopped' }
+    // One that is not in contact has lost its duties by then.
+    const duties = isInContact ? node.duties : []
+    return { ...node, duties, silentMs, behind, state: isInContact ? running : hasProcess ? 'silent' : 'stopped' }
   })
 }
