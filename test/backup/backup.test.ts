@@ -118,6 +118,7 @@ describe('a backup', () => {
     expect(JSON.parse(Buffer.from(manifest ?? '', 'base64').toString())).toMatchObject({
       format: 'controller-backup',
       createdAt: '2026-11-22T12:34:56.000Z',
+      position: readCommitPosition(getDataPaths(unpacked).database).position,
       migrations: [{ name: '0001-initial', version: expect.stringMatching(/^v\d/) }],
     })
     expect(readdirSync(folder).sort()).toEqual(['backup', 'unpacked'])
@@ -335,6 +336,7 @@ describe('a restore', () => {
       [withoutMigrations, 'BACKUP_DAMAGED'],
       [{ ...manifest, files: [{ ...manifest.files[0], bytes: -1 }] }, 'BACKUP_DAMAGED'],
       [{ ...manifest, migrations: [null] }, 'BACKUP_DAMAGED'],
+      [{ ...manifest, position: '1' }, 'BACKUP_DAMAGED'],
       [{ ...manifest, findings: [1] }, 'BACKUP_DAMAGED'],
       [{ ...manifest, createdAt: '\u001b[2J' }, 'BACKUP_DAMAGED'],
       [{ ...manifest, version: '\u001b[2J' }, 'NOT_A_BACKUP'],

@@ -25,6 +25,7 @@ import { version } from '../../foundation/version.ts'
 import { isUnfinished, syncDirectory } from '../../pki/files.ts'
 import { createBackupWorkspace, getDataPaths, isExistingPath, runAsOwner } from '../../settings/data-directory.ts'
 import { listAppliedMigrations } from '../../storage/migrate.ts'
+import { readCommitPosition } from '../../storage/sqlite/commit-position.ts'
 import { openForReading } from '../../storage/sqlite/connection.ts'
 import { copyDatabaseInto } from '../../storage/sqlite/copy-database.ts'
 import { findDefects } from '../integrity/check-database.ts'
@@ -165,6 +166,7 @@ async function describeCopy(copy: {
       version: version.version,
       createdAt: toIsoTime(copy.now),
       owner: copy.owner,
+      position: readCommitPosition(copy.database).position,
       migrations,
       files: [database, ...others],
       findings,

@@ -23,6 +23,8 @@ export interface Manifest {
   readonly createdAt: string
   /** Absent in backups of older versions. */
   readonly owner?: BackupOwner
+  /** The position of the last commit that it holds; absent in backups of older versions. */
+  readonly position?: number
   /** The migrations that its database has run, in order, each with the version of the controller that ran it. */
   readonly migrations: readonly { readonly name: string; readonly version: string }[]
   readonly files: readonly BackupFile[]
@@ -44,11 +46,12 @@ export function parseManifest(file: string, text: string): Manifest {
 }
 
 function isManifest(value: Record<string, unknown>): value is Record<string, unknown> & Manifest {
-  const { createdAt, owner, migrations, files, findings } = value
+  const { createdAt, owner, position, migrations, files, findings } = value
   return (
     typeof createdAt === 'string' &&
     TIME.test(createdAt) &&
     (owner === undefined || isOwner(owner)) &&
+    (position === undefined || Number.isSafeInteger(position)) &&
     isArrayOf(migrations, ({ name, version }) => typeof name === 'string' && isVersion(version)) &&
     isArrayOf(files, isBackupFile) &&
     files.some(({ name }) => name === 'controller.db') &&
