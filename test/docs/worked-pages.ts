@@ -212,6 +212,10 @@ export const WORKED_PAGES: readonly WorkedPage[] = [
       for (const port of ['1281', '1282', '1283']) run.replace(`:${port}`, `:${await freePort()}`)
       run.write('pw', `${ADMIN.password}\n`)
     },
+    exits: { 'controller doctor': 3 },
+    notRun: {
+      'controller cluster rekey --data-dir a --complete': 'its controller runs until the end of the page: test/cluster/rekey.test.ts',
+    },
   },
   {
     page: 'docs/adopt.md',
