@@ -30,6 +30,8 @@ export interface CommitRecorder {
 export interface Store {
   /** The position of the last commit. */
   readonly position: number
+  /** Tells which commits led to it, if controllers share a log; empty otherwise. */
+  readonly chain: string
   /** Seals its audit records, and verifies their seals. */
   readonly auditSealer: AuditSealer
   /** For reading; statements that change data are rejected. */

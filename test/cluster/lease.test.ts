@@ -1,6 +1,7 @@
 // The lease: what is granted follows the contact with the log, by both clocks.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Lease } from '../../src/storage/cluster/lease.ts'
+import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { TestCluster } from '../world/cluster.ts'
 import { TestClock, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
@@ -120,6 +121,17 @@ describe('a controller among several', () => {
     await end(node)
     proxy.close()
   }, 60_000)
+
+  it('does not hold the lease by a log that does not lead on from what it has applied', async () => {
+    allowFaults(/the log of the cluster/, /no contact/)
+    const node = await cluster.open('first')
+    await leaseOf(node).waitForContact()
+    const connection = new LogConnection({ url: cluster.url, isPlain: true })
+    await connection.run((client) => client.query("update controller.head set chain = 'of another commit'"))
+    connection.end()
+    node.clock.advance(3_000)
+    await expect(leaseOf(node).waitForContact()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+  })
 
   it('is in contact again by itself after the database was restarted', async () => {
     allowFaults(/the log of the cluster cannot be read/, /a duty could not be proven/)

@@ -70,10 +70,15 @@ export class Heartbeat {
   async #beat(): Promise<void> {
     const { nodes, lease, store, log, catchUp, fail } = this.#parts
     const from = lease.now()
+    const { position } = store
     try {
       const head = await nodes.report(store.position, () => lease.now().wall)
+      const { headChain } = nodes
       if (store.position < head) await catchUp()
       if (store.position < head) throw new Error(`the log is at ${head}, and this controller at ${store.position}`)
+      // A standby that took over may lack commits, or has others by now.
+      if (position > head || (store.position === head && store.chain !== headChain))
+        throw new Error('the log does not lead on from what this controller has applied')
       lease.renew(from)
       if (this.#isFailing) log.info({}, 'this controller is in contact with the cluster again')
       this.#isFailing = false

@@ -79,7 +79,7 @@ const REPORT = `
 
 // One statement, so that the head is not older than the rows.
 const READ_ALL = `
-  select node.*, head.position as head, extract(epoch from clock_timestamp()) * 1000 as "databaseNow"
+  select node.*, head.position as head, head.chain as "headChain", extract(epoch from clock_timestamp()) * 1000 as "databaseNow"
   from controller.head left join lateral (
     select name, instance, address, version, position, duties, details, is_draining as "isDraining",
       (extract(epoch from started_at) * 1000)::float8 as "startedAt",
@@ -101,6 +101,7 @@ const CLAIM_PAUSE_MS = 100
 type Row = Omit<ClusterNode, 'isLive' | 'hasProcess'> & {
   readonly instance: string
   readonly head: number
+  readonly headChain: string
   readonly databaseNow: string
 }
 
@@ -112,6 +113,7 @@ export class ClusterNodes {
   readonly #sources: (() => Partial<NodeDetails>)[] = []
   #readAt = Number.NEGATIVE_INFINITY
   #head = 0
+  #headChain = ''
   #behind = 0
   #isDraining = false
   #isLeaving = false
@@ -153,6 +155,11 @@ export class ClusterNodes {
   /** The position of the log at the last contact. */
   get head(): number {
     return this.#head
+  }
+
+  /** Tells which commits led to the head. */
+  get headChain(): string {
+    return this.#headChain
   }
 
   /** How many commits this controller lacked at the last contact. */
@@ -220,7 +227,8 @@ export class ClusterNodes {
     const { leaseMs } = this.#parts
     this.#readAt = performance.now()
     this.#head = rows[0]?.head ?? 0
-    this.#rows = rows.flatMap(({ instance, head, databaseNow, ...node }) =>
+    this.#headChain = rows[0]?.headChain ?? ''
+    this.#rows = rows.flatMap(({ instance, head, headChain, databaseNow, ...node }) =>
       // The head comes without a row of a controller if there is none.
       node.name === null
         ? []

@@ -114,6 +114,11 @@ export class GroupCommit {
     return this.#last.position
   }
 
+  /** Tells which commits led to it. */
+  get chain(): string {
+    return this.#last.chain
+  }
+
   /** True while a transaction's body runs: then reads must use its own handle. */
   get isInsideBody(): boolean {
     return this.#bodies.isRunning

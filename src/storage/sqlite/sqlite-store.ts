@@ -167,6 +167,10 @@ class SqliteStore implements Store {
     return this.#queue.position
   }
 
+  get chain(): string {
+    return this.#queue.chain
+  }
+
   write<T>(body: (tx: TransactionScope) => Promise<T>, origin: AuditOrigin): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreMisuseError('the store is closed'))
     if (this.#failure) return Promise.reject(errors.STORAGE_UNAVAILABLE(undefined, { cause: this.#failure }))
