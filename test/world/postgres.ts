@@ -1,6 +1,7 @@
 // A PostgreSQL server of its own for a test, from the binaries of a package; in a folder that it may own, because it refuses to be root.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
+  appendFileSync,
   chownSync,
   cpSync,
   existsSync,
@@ -30,6 +31,11 @@ export interface PostgresOptions {
   readonly tls?: { readonly pem: string; readonly keyPem: string }
   /** A password that accounts need; none by default. */
   readonly password?: string
+}
+
+interface StandbyOptions {
+  readonly isSynchronous: boolean
+  readonly source?: string
 }
 
 export class TestPostgres {
@@ -76,6 +82,54 @@ export class TestPostgres {
     return this.#url(name)
   }
 
+  /** The URL of a database of this server, and of its standby. */
+  get url(): string {
+    return this.#url('postgres')
+  }
+
+  /**
+   * Starts a standby that follows this server, which has to stop before it. If it is synchronous, no commit is confirmed that it lacks.
+   * @param source the URL at which it finds this server
+   */
+  async startStandby({ isSynchronous, source = this.url }: StandbyOptions): Promise<TestPostgres> {
+    const folder = mkdtempSync(join(tmpdir(), 'postgres-'))
+    const data = join(folder, 'data')
+    const client = await this.#connect()
+    try {
+      await client.query("select pg_backup_start('standby', true)")
+      const isCopied = (path: string) => !basename(path).startsWith('postmaster.')
+      cpSync(join(this.#folder, 'data'), data, { recursive: true, filter: isCopied })
+      const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)')
+      writeFileSync(join(data, 'backup_label'), rows[0]?.labelfile ?? '')
+    } finally {
+      await client.end()
+    }
+    const { hostname, port } = new URL(source)
+    writeFileSync(join(data, 'standby.signal'), '')
+    const connection = `primary_conninfo = 'host=${hostname} port=${port} user=test application_name=standby'`
+    appendFileSync(join(data, 'postgresql.auto.conf'), `${connection}\n`)
+    for (const path of [folder, ...listRecursively(folder)]) if (isRoot) chownSync(path, UNPRIVILEGED, UNPRIVILEGED)
+    const standby = new TestPostgres(folder, this.#programs, await findFreePort(), {})
+    await standby.restart()
+    await this.#waitFor("select from pg_stat_replication where state = 'streaming'")
+    if (isSynchronous) {
+      await this.#run("alter system set synchronous_standby_names = '*'")
+      await this.#run('select pg_reload_conf()')
+      await this.#waitFor("select from pg_stat_replication where sync_state = 'sync'")
+    }
+    return standby
+  }
+
+  /** Makes a standby take commits. */
+  async promote(): Promise<void> {
+    await this.#run('select pg_promote()')
+  }
+
+  /** Ends the server as a power cut would, and leaves its files. */
+  crash(): Promise<void> {
+    return this.#kill()
+  }
+
   /** Ends the server as a power cut would, if it runs, and starts it again. */
   async restart(): Promise<void> {
     await this.#kill()
@@ -91,7 +145,8 @@ export class TestPostgres {
     )
     for (;;) {
       try {
-        return await this.#run('select 1')
+        await this.#run('select 1')
+        return
       } catch {
         if (this.#process.exitCode !== null) throw new Error('PostgreSQL did not start')
         await setTimeout(20)
@@ -122,19 +177,34 @@ export class TestPostgres {
     return `postgres://test${password && `:${encodeURIComponent(password)}`}@127.0.0.1:${this.#port}/${database}`
   }
 
-  async #run(statement: string): Promise<void> {
+  /** Waits until a query has a row. */
+  async #waitFor(query: string): Promise<void> {
+    while ((await this.#run(query)) === 0) await setTimeout(50)
+  }
+
+  async #connect(): Promise<pg.Client> {
     const client = new pg.Client({
       connectionString: this.#url('postgres', this.#password),
       connectionTimeoutMillis: 1_000,
     })
     client.on('error', () => undefined)
+    await client.connect()
+    return client
+  }
+
+  /** Returns how many rows there are. */
+  async #run(statement: string): Promise<number> {
+    const client = await this.#connect()
     try {
-      await client.connect()
-      await client.query(statement)
+      return (await client.query(statement)).rowCount ?? 0
     } finally {
       await client.end()
     }
   }
+}
+
+function listRecursively(folder: string): string[] {
+  return (readdirSync(folder, { recursive: true }) as string[]).map((name) => join(folder, name))
 }
 
 /** Copies the programs of the package, and returns the folder that has them. */

@@ -6,6 +6,8 @@ export class TcpProxy {
   lostRequest: string | undefined
   /** The same for what the server sends. */
   lostResponse: string | undefined
+  /** Runs once, before it is passed on, when what the client sends contains the text. Passes on only if it returns true. */
+  noticed: { readonly text: string; readonly run: () => boolean } | undefined
   /** Passes nothing on meanwhile, and keeps connections open. */
   isHolding = false
   /** The same in one direction. */
@@ -29,6 +31,11 @@ export class TcpProxy {
         })
       }
       client.on('data', (data) => {
+        if (this.noticed && data.includes(this.noticed.text)) {
+          const { run } = this.noticed
+          this.noticed = undefined
+          if (!run()) return
+        }
         if (this.lostRequest && data.includes(this.lostRequest)) end()
         else if (!this.isHolding && !this.isHoldingRequests) server.write(data)
       })

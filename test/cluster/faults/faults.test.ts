@@ -3,61 +3,24 @@
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { listDifferentTables } from '../../../src/storage/sqlite/row-digest.ts'
-import { copyOfTemplate, MANAGEMENT, testController } from '../../world/controller.ts'
 import { TestPostgres } from '../../world/postgres.ts'
 import { random } from '../../world/random.ts'
-import { Callers, type Prepared } from './callers.ts'
+import { Callers } from './callers.ts'
 import { findAgeOfEnd, findViolations } from './checker.ts'
 import { History, type Write } from './history.ts'
 import { NodeProcesses } from './node-processes.ts'
+import { prepare, times } from './prepare.ts'
 import { makeTrouble } from './trouble.ts'
 
 const SECONDS = Number(process.env.CLUSTER_SECONDS ?? 60)
 const SEED = Number(process.env.CLUSTER_SEED ?? Date.now() % 1_000_000)
 const LEASE_MS = 3_000
-const COUNTED = 2
-const POLICIES = 3
 
 let server: TestPostgres
 beforeAll(async () => {
   server = await TestPostgres.start()
 })
 afterAll(() => server?.stop())
-
-/** A directory whose network has an administrator's session, and what callers change. */
-async function prepare(): Promise<{ directory: string; prepared: Prepared }> {
-  const directory = copyOfTemplate()
-  const node = await testController({ directory, isFollowed: false })
-  const { token: adminToken } = await node.signIn({ isAdmin: true })
-  const create = async (path: string, body: unknown) => {
-    const { body: response } = await node.send({ method: 'POST', path: MANAGEMENT + path, body, token: adminToken })
-    return response.data.id as string
-  }
-  const counted = await times(COUNTED, async () => (await node.signIn()).id)
-  const { id: leaver } = await node.signIn({ name: 'leaver' })
-  const sessions = await times(2 * SECONDS, async () => {
-    const { apiSessionId: id, token } = await node.signInAgain(leaver)
-    return { id, token }
-  })
-  const policies = await times(POLICIES, async (at) => {
-    const role = `#role-${at}`
-    const { token } = await node.signIn({ roleAttributes: [role.slice(1)] })
-    const service = await create('/services', { name: `service ${at}`, encryptionRequired: true })
-    const id = await create('/service-policies', {
-      ...{ name: `policy ${at}`, type: 'Dial', semantic: 'AnyOf' },
-      ...{ identityRoles: [role], serviceRoles: [`@${service}`] },
-    })
-    return { id, role, token }
-  })
-  await node.stop()
-  return { directory, prepared: { adminToken, sessions, counted, policies } }
-}
-
-async function times<T>(count: number, make: (at: number) => Promise<T>): Promise<T[]> {
-  const values: T[] = []
-  for (let at = 0; at < count; at++) values.push(await make(at))
-  return values
-}
 
 const count = (writes: readonly Write[], result: Write['result']) =>
   writes.filter((write) => write.result === result).length
@@ -84,7 +47,7 @@ describe('nodes that are killed, stopped and cut off', () => {
   it(
     'lose nothing that was acknowledged, and grant no right for longer than the lease after its end',
     async () => {
-      const { directory, prepared } = await prepare()
+      const { directory, prepared } = await prepare(SECONDS)
       const nodes = await NodeProcesses.start(server, directory, ['first', 'second', 'third'])
       try {
         const history = new History()

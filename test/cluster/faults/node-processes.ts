@@ -1,12 +1,15 @@
 // Controllers of one network as processes of their own, each behind a proxy to the database, which a test stops, kills and cuts off.
+import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { systemClock } from '../../../src/foundation/clock.ts'
 import { loadKey } from '../../../src/pki/files.ts'
 import { getDataPaths } from '../../../src/settings/data-directory.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from '../../../src/storage/audit/audit-seal.ts'
+import { uploadSnapshot } from '../../../src/storage/cluster/upload-snapshot.ts'
 import type { LogPosition } from '../../../src/storage/commit-log.ts'
 import { LogConnection } from '../../../src/storage/postgres/log-connection.ts'
 import { createLog } from '../../../src/storage/postgres/log-tables.ts'
@@ -21,6 +24,8 @@ import { CLUSTER_KEY, logCipher } from '../../world/log-start.ts'
 import type { TestPostgres } from '../../world/postgres.ts'
 import { TcpProxy } from '../../world/tcp-proxy.ts'
 
+const runFile = promisify(execFile)
+
 const REQUEST_TIMEOUT_MS = 12_000
 
 /** A response; undefined if none came, so that nothing tells whether the request had an effect. */
@@ -33,10 +38,32 @@ export interface ClusterRequest {
   readonly body?: unknown
 }
 
+/** The way to the database, which a test can break. */
+interface DatabaseAccess {
+  readonly proxies: readonly TcpProxy[]
+  readonly url: string
+}
+
+async function openAccess(url: string, standby: TestPostgres | undefined): Promise<DatabaseAccess> {
+  const primary = await TcpProxy.before(url)
+  if (!standby) return { proxies: [primary.proxy], url: primary.url }
+  const second = await TcpProxy.before(standby.url)
+  return { proxies: [primary.proxy, second.proxy], url: joinHosts(primary.url, second.url) }
+}
+
+/** The URL of the database of the first one, at either host. */
+function joinHosts(primary: string, standby: string): string {
+  const { host } = new URL(primary)
+  return primary.replace(host, `${host},${new URL(standby).host}`)
+}
+
 export class NodeProcess {
   readonly name: string
   readonly directory: string
-  readonly proxy: TcpProxy
+  /** The directory that it began with. */
+  readonly #copiedFrom: string
+  /** Before the database; before its primary and its standby, if it has one. */
+  readonly proxies: readonly TcpProxy[]
   isStopped = false
   readonly #databaseUrl: string
   readonly #rootPem: string
@@ -44,14 +71,19 @@ export class NodeProcess {
   #agent: Agent
   #served: Served | undefined
 
-  constructor(name: string, directory: string, { proxy, url }: { proxy: TcpProxy; url: string }, port: number) {
+  constructor(name: string, [directory, copiedFrom]: readonly [string, string], access: DatabaseAccess, port: number) {
     this.name = name
     this.directory = directory
-    this.proxy = proxy
-    this.#databaseUrl = url
+    this.#copiedFrom = copiedFrom
+    this.proxies = access.proxies
+    this.#databaseUrl = access.url
     this.#port = port
     this.#rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
     this.#agent = this.#newAgent()
+  }
+
+  get proxy(): TcpProxy {
+    return this.proxies[0] as TcpProxy
   }
 
   get isRunning(): boolean {
@@ -85,6 +117,22 @@ export class NodeProcess {
   async kill(): Promise<void> {
     this.isStopped = false
     await this.#served?.stop('SIGKILL')
+  }
+
+  /** Kills it at once, without waiting for its end. */
+  killNow(): void {
+    this.#served?.child.kill('SIGKILL')
+  }
+
+  /** Puts the content of its first directory in place of its own, while it does not run. */
+  restoreFirst(): void {
+    rmSync(this.directory, { recursive: true })
+    cpSync(this.#copiedFrom, this.directory, { recursive: true })
+  }
+
+  /** Lets it write nothing to files any more, as if its disk was full, or again. */
+  async limitFiles(isFull: boolean): Promise<void> {
+    await runFile('prlimit', [`--pid=${this.#served?.child.pid}`, `--fsize=${isFull ? 0 : 'unlimited'}:unlimited`])
   }
 
   pause(): void {
@@ -130,7 +178,7 @@ export class NodeProcess {
 
   close(): void {
     this.#agent.destroy()
-    this.proxy.close()
+    for (const proxy of this.proxies) proxy.close()
   }
 
   #newAgent(): Agent {
@@ -155,8 +203,13 @@ export class NodeProcesses {
     this.#folder = folder
   }
 
-  /** Starts nodes that begin with the content of a directory. */
-  static async start(server: TestPostgres, directory: string, names: readonly string[]): Promise<NodeProcesses> {
+  /** Starts nodes that begin with the content of a directory. @param startStandby is called once the log is there */
+  static async start(
+    server: TestPostgres,
+    directory: string,
+    names: readonly string[],
+    startStandby?: () => Promise<TestPostgres>,
+  ): Promise<NodeProcesses> {
     // Nodes log errors while the database is away, or while others hold the log.
     allowFaults(/./)
     const url = await server.createDatabase()
@@ -167,16 +220,19 @@ export class NodeProcesses {
     const start = readLogStart(database)
     const connection = new LogConnection({ url, isPlain: true })
     await connection.run((client) => createLog(client, start, logCipher))
+    // A node that has to be rebuilt begins with it.
+    await uploadSnapshot(connection, logCipher, database)
     connection.end()
+    const standby = await startStandby?.()
     const nodes: NodeProcess[] = []
     for (const name of names) {
       const own = join(folder, name)
       cpSync(directory, own, { recursive: true })
-      nodes.push(new NodeProcess(name, own, await TcpProxy.before(url), await freePort()))
+      nodes.push(new NodeProcess(name, [own, directory], await openAccess(url, standby), await freePort()))
     }
     for (const node of nodes) await node.start()
     const log = new PostgresLog({
-      database: { url, isPlain: true },
+      database: { url: standby ? joinHosts(url, standby.url) : url, isPlain: true },
       cipher: logCipher,
       node: 'checker',
     })

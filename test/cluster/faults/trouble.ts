@@ -1,5 +1,7 @@
 // The faults that nodes meet: each begins, lasts for some time, and is over when its promise settles.
+import { existsSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
+import { lacks } from '../../world/machine.ts'
 import type { TestPostgres } from '../../world/postgres.ts'
 import type { Random } from '../../world/random.ts'
 import type { NodeProcess } from './node-processes.ts'
@@ -11,12 +13,33 @@ export interface Fault {
   run(): Promise<void>
 }
 
+/** How long a commit of a node is waited for. */
+const COMMIT_TIMEOUT_MS = 5_000
+
 /** Longer than a lease, or shorter. */
 const duration = (random: Random) => 300 + random.below(7_000)
 
 /** The faults of one node, and that of the database. */
 export function listFaults(node: NodeProcess, server: TestPostgres, random: Random): Fault[] {
   const { proxy } = node
+  // When it has the lock, with everything that it commits on the way.
+  const awaitCommit = async (run: () => void) => {
+    const isPassedOn = random.below(2) === 0
+    await new Promise<void>((resolve) => {
+      const end = () => {
+        clearTimeout(timer)
+        proxy.noticed = undefined
+        resolve()
+      }
+      const timer = setTimeout(end, COMMIT_TIMEOUT_MS)
+      const act = () => {
+        run()
+        end()
+        return isPassedOn
+      }
+      proxy.noticed = { text: 'insert into controller.commits', run: act }
+    })
+  }
   return [
     {
       name: 'killed',
@@ -24,6 +47,45 @@ export function listFaults(node: NodeProcess, server: TestPostgres, random: Rand
       run: async () => {
         await node.kill()
         await node.restart()
+      },
+    },
+    {
+      name: 'killed with the lock',
+      weight: 3,
+      run: async () => {
+        await awaitCommit(() => node.killNow())
+        await node.kill()
+        await node.restart()
+      },
+    },
+    {
+      name: 'restored from its first directory',
+      weight: 1,
+      run: async () => {
+        await node.kill()
+        node.restoreFirst()
+        await node.restart()
+      },
+    },
+    {
+      name: 'stopped with the lock',
+      weight: 3,
+      run: async () => {
+        await awaitCommit(() => node.pause())
+        await wait(duration(random))
+        node.resume()
+        // Bytes that were not passed on are lost.
+        proxy.breakConnections()
+      },
+    },
+    {
+      name: 'without space on its disk',
+      weight: lacks('prlimit', existsSync('/usr/bin/prlimit')) ? 0 : 2,
+      run: async () => {
+        await node.limitFiles(true)
+        await wait(duration(random))
+        if (node.isRunning) await node.limitFiles(false)
+        else await node.restart()
       },
     },
     {
