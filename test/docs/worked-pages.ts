@@ -214,7 +214,8 @@ export const WORKED_PAGES: readonly WorkedPage[] = [
     },
     exits: { 'controller doctor': 3 },
     notRun: {
-      'controller cluster rekey --data-dir a --complete': 'its controller runs until the end of the page: test/cluster/rekey.test.ts',
+      'controller cluster rekey --data-dir a --complete':
+        'its controller runs until the end of the page: test/cluster/rekey.test.ts',
     },
   },
   {
