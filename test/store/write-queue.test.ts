@@ -100,6 +100,17 @@ describe('the queue of transactions', () => {
     ])
   })
 
+  it('begins with those of administrators whenever it was empty', async () => {
+    await open()
+    await store.write(lasting(0), ORIGIN)
+    const order: string[] = []
+    const write = (name: string, origin: AuditOrigin) => store.write(lasting(0), origin).then(() => order.push(name))
+
+    await Promise.all([write('client', ORIGIN), write('administrator', ADMINISTRATOR)])
+
+    expect(order).toEqual(['administrator', 'client'])
+  })
+
   it('says beforehand whether it would refuse a transaction', async () => {
     await open({ maxQueueLength: 2 })
     const writing = [store.write(lasting(0), ORIGIN), store.write(lasting(0), ORIGIN)]

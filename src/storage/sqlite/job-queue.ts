@@ -33,7 +33,8 @@ export class JobQueue {
 
   /** Returns those that had no turn yet to their places before all others. */
   putBack(jobs: readonly Job[]): void {
-    this.#isTurnOfOthers = jobs[0]?.origin.isPrivileged !== true
+    const [next] = jobs
+    this.#isTurnOfOthers = next !== undefined && next.origin.isPrivileged !== true
     this.#privileged = [...jobs.filter(({ origin }) => origin.isPrivileged), ...this.#privileged]
     this.#others = [...jobs.filter(({ origin }) => !origin.isPrivileged), ...this.#others]
   }
