@@ -77,13 +77,14 @@ describe('a controller without contact with the log of its cluster', () => {
 })
 
 describe('the operations that grant nothing', () => {
-  it('are health, metrics, public information, and what polls ask', () => {
+  it('are health, metrics, public information, what polls ask, and which controllers run', () => {
     const ids = operations.filter(({ grantsNothing }) => grantsNothing !== undefined).map(({ id }) => id)
     expect(ids.sort()).toEqual([
       'detailSpec',
       'detailSpecBody',
       'getCurrentAPISession',
       'listEnumeratedCapabilities',
+      'listNodes',
       'listProtocols',
       'listRoot',
       'listServiceUpdates',

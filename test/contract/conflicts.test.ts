@@ -93,10 +93,18 @@ const declared = (['client', 'management', 'fabric'] as const).flatMap((api) =>
   }),
 )
 
+/** Concerns no record. */
+const OF_CONTROLLER = '/controller/nodes/{name}'
+
 describe('a deletion', () => {
   it('declares a conflict only where a request is refused so', () => {
-    expect(declared.filter(([api, name]) => api !== 'management' || !(name in refused))).toEqual([])
+    const others = declared.filter(([, name]) => name !== `DELETE ${OF_CONTROLLER}`)
+    expect(others.filter(([api, name]) => api !== 'management' || !(name in refused))).toEqual([])
     expect(Object.keys(refused).filter((name) => !declared.some(([, other]) => other === name))).toEqual([])
+  })
+
+  it('of a controller is refused while there are no others', async () => {
+    expect(await manage.refusal('DELETE', OF_CONTROLLER.replace('{name}', 'another'))).toMatchObject({ status: 409 })
   })
 
   it.each(Object.entries(refused))('by %s is refused while another record needs the record', async (name, prepare) => {
