@@ -57,6 +57,19 @@ describe('hashing', () => {
     await expect(new PasswordHasher(1, CHEAP).verify(undefined, 'anything', stranger)).resolves.toBe(false)
   })
 
+  it('takes as much work for a user with a hash of the cost that adopted ones have as for one who does not exist', async () => {
+    const passwords = new PasswordHasher(1)
+    const adopted = await argon2.hash('some password', { memoryCost: 3_072, timeCost: 1, parallelism: 4 })
+    const measure = async (hash: string | undefined) => {
+      vi.mocked(argon2.verify).mockClear()
+      await passwords.verify(hash, 'another password', stranger)
+      const costs = vi.mocked(argon2.verify).mock.calls.map(([phc]) => /m=(\d+),t=(\d+)/.exec(phc) ?? [])
+      return costs.reduce((work, [, memory, passes]) => work + Number(memory) * Number(passes), 0)
+    }
+
+    expect(await measure(adopted)).toBe(await measure(undefined))
+  })
+
   it.each([
     ['less memory', { ...CHEAP, memoryCost: 512 }, true],
     ['fewer passes', { ...CHEAP, timeCost: 1 }, true],
