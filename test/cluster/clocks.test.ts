@@ -1,10 +1,10 @@
 // The clocks of several controllers: whatever the clock of one machine shows, all of them have the time of the database.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/foundation/clock.ts'
 import { NetworkClock } from '../../src/storage/cluster/network-clock.ts'
 import { TestCluster } from '../world/cluster.ts'
 import { CLIENT, TestClock, type TestController } from '../world/controller.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -63,22 +63,12 @@ describe('the time of a network', () => {
 })
 
 describe('controllers whose clocks differ', () => {
-  let server: TestPostgres
-  let cluster: TestCluster
-
-  beforeAll(async () => {
-    server = await TestPostgres.start()
-  }, 60_000)
-  afterAll(() => server?.stop())
-  beforeEach(async () => {
-    cluster = await TestCluster.create(server)
-  })
-  afterEach(() => cluster?.close())
+  const world = useClusterPerTest(TestCluster)
 
   const open = async (name: string, setMs: number) => {
     const clock = new RunningClock()
     clock.set(setMs)
-    return cluster.open(name, { clock, followsDatabaseTime: true })
+    return world.cluster.open(name, { clock, followsDatabaseTime: true })
   }
   const readSession = ({ send }: TestController, token: string) =>
     send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })

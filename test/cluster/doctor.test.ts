@@ -1,6 +1,6 @@
 // The doctor at a controller among several: what endangers the log, its database, or that the controllers agree.
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type ClusterFacts,
   checkContact,
@@ -14,22 +14,12 @@ import type { LogFacts, ServerFacts } from '../../src/storage/postgres/server-fa
 import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 20_000, interval: 50 }
 const DAY_MS = 24 * 3_600_000
 
-let server: TestPostgres
-let cluster: TestCluster
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-})
-afterEach(() => cluster?.close())
+const world = useClusterPerTest(TestCluster)
 
 interface Finding {
   readonly check: string
@@ -47,7 +37,7 @@ async function diagnose(at: TestController, check: string, token: string): Promi
 }
 
 async function query(...statements: readonly string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: cluster.url })
+  const client = new pg.Client({ connectionString: world.cluster.url })
   await client.connect()
   for (const statement of statements) await client.query(statement)
   await client.end()
@@ -55,7 +45,7 @@ async function query(...statements: readonly string[]): Promise<void> {
 
 describe('the doctor at one of several controllers', () => {
   it('finds what a server lacks that keeps no second copy, and nothing else', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     await one.controller.cluster?.lease.waitForContact()
     const token = await one.admin()
     const { body } = await one.send({ method: 'GET', path: `${MANAGEMENT}/controller/doctor`, token })
@@ -78,10 +68,10 @@ describe('the doctor at one of several controllers', () => {
     // On a busy machine a second can pass without contact.
     allowFaults(/cannot be read|could not be proven|no contact/)
     const settings = { 'cluster.lease': '1s' }
-    const one = await cluster.open('one', { settings })
-    const two = await cluster.open('two', { settings })
+    const one = await world.cluster.open('one', { settings })
+    const two = await world.cluster.open('two', { settings })
     const token = await one.admin()
-    await cluster.stop(two)
+    await world.cluster.stop(two)
     expect(await diagnose(one, 'nodes', token)).toEqual([])
     await query("update controller.nodes set instance = 'gone without farewell' where name = 'two'")
     await expect
@@ -96,7 +86,7 @@ describe('the doctor at one of several controllers', () => {
   }, 90_000)
 
   it('names a controller whose clock is not that of the database', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     const token = await one.admin()
     one.clock.set(Date.now() - one.clock.now() + 60_000)
     await expect
@@ -105,7 +95,7 @@ describe('the doctor at one of several controllers', () => {
   })
 
   it('names settings that this controller has otherwise, and controllers that have others than it', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     const token = await one.admin()
     await one.system.write(async ({ db }) => {
       await db.insertInto('shared_settings').values({ name: 'session.timeout', value: '"1h"' }).execute()
@@ -116,14 +106,14 @@ describe('the doctor at one of several controllers', () => {
     await one.system.write(async ({ db }) => {
       await db.deleteFrom('shared_settings').execute()
     })
-    await cluster.open('two', { settings: { 'session.timeout': '1h' } })
+    await world.cluster.open('two', { settings: { 'session.timeout': '1h' } })
     await expect
       .poll(() => diagnose(one, 'equal settings', token), SOON)
       .toEqual(['controller two: it decides rights or expiry by other settings than this controller'])
   })
 
   it('names the positions at which controllers had other rows than others', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     const token = await one.admin()
     await query(
       "insert into controller.digests (position, node, digest) values (7, 'one', 'a'), (7, 'two', 'b'), (7, 'three', 'a')",
@@ -137,9 +127,9 @@ describe('the doctor at one of several controllers', () => {
 
   it('says that the log is out of reach, and nothing of what it would tell', async () => {
     allowFaults(/cannot be read|could not be proven|no contact/)
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     const { contexts, doctor } = one.controller
-    await server.stopServing()
+    await world.server.stopServing()
     try {
       const { checks, diagnoses } = await doctor.diagnose(contexts.create({ kind: 'system' }))
       expect(diagnoses.filter(({ check }) => check === 'log')).toMatchObject([
@@ -148,7 +138,7 @@ describe('the doctor at one of several controllers', () => {
       const unknown = checks.filter(({ outcome }) => outcome === 'unknown').map(({ name }) => name)
       expect(unknown).toEqual(expect.arrayContaining(['log database', 'log size', 'digests']))
     } finally {
-      await server.restart()
+      await world.server.restart()
     }
   })
 })

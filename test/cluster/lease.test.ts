@@ -1,12 +1,12 @@
 // The lease: what is granted follows the contact with the log, by both clocks.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Lease } from '../../src/storage/cluster/lease.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { TestCluster } from '../world/cluster.ts'
 import { TestClock, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 describe('a lease', () => {
   const create = () => {
@@ -66,17 +66,7 @@ describe('a lease', () => {
 })
 
 describe('a controller among several', () => {
-  let server: TestPostgres
-  let cluster: TestCluster
-
-  beforeAll(async () => {
-    server = await TestPostgres.start()
-  }, 60_000)
-  afterAll(() => server?.stop())
-  beforeEach(async () => {
-    cluster = await TestCluster.create(server)
-  })
-  afterEach(() => cluster?.close())
+  const world = useClusterPerTest(TestCluster)
 
   const leaseOf = ({ controller }: TestController) => {
     if (!controller.cluster) throw new Error('the controller is alone')
@@ -84,12 +74,12 @@ describe('a controller among several', () => {
   }
 
   const end = async (node: TestController) => {
-    cluster.nodes.splice(cluster.nodes.indexOf(node), 1)
+    world.cluster.nodes.splice(world.cluster.nodes.indexOf(node), 1)
     await node.close()
   }
 
   it('holds the lease once it has begun, and holds it again after its machine was suspended', async () => {
-    const node = await cluster.open('first')
+    const node = await world.cluster.open('first')
     await leaseOf(node).waitForContact()
     node.clock.set(60_000)
     expect(leaseOf(node).isHeld).toBe(false)
@@ -98,7 +88,7 @@ describe('a controller among several', () => {
   })
 
   it('has applied what others had committed when it is in contact', async () => {
-    const [first, second] = [await cluster.open('first'), await cluster.open('second')]
+    const [first, second] = [await world.cluster.open('first'), await world.cluster.open('second')]
     await first.signIn({ name: 'made at the first' })
     // A contact that has begun before does not count any more.
     second.clock.advance(10_000)
@@ -108,8 +98,8 @@ describe('a controller among several', () => {
 
   it('loses the lease while packets to the database are lost in either direction, and has it again by itself', async () => {
     allowFaults(/the log of the cluster cannot be read/, /a duty could not be proven/)
-    const { proxy, url } = await TcpProxy.before(cluster.url)
-    const node = await cluster.open('first', { settings: { 'cluster.database': url } })
+    const { proxy, url } = await TcpProxy.before(world.cluster.url)
+    const node = await world.cluster.open('first', { settings: { 'cluster.database': url } })
     await leaseOf(node).waitForContact()
     for (const direction of ['isHolding', 'isHoldingRequests', 'isHoldingResponses'] as const) {
       proxy[direction] = true
@@ -124,9 +114,9 @@ describe('a controller among several', () => {
 
   it('does not hold the lease by a log that does not lead on from what it has applied', async () => {
     allowFaults(/the log of the cluster/, /no contact/)
-    const node = await cluster.open('first')
+    const node = await world.cluster.open('first')
     await leaseOf(node).waitForContact()
-    const connection = new LogConnection({ url: cluster.url, isPlain: true })
+    const connection = new LogConnection({ url: world.cluster.url, isPlain: true })
     await connection.run((client) => client.query("update controller.head set chain = 'of another commit'"))
     connection.end()
     node.clock.advance(3_000)
@@ -135,9 +125,9 @@ describe('a controller among several', () => {
 
   it('is in contact again by itself after the database was restarted', async () => {
     allowFaults(/the log of the cluster cannot be read/, /a duty could not be proven/)
-    const node = await cluster.open('first')
+    const node = await world.cluster.open('first')
     await leaseOf(node).waitForContact()
-    await server.restart()
+    await world.server.restart()
     node.clock.advance(3_000)
     await leaseOf(node).waitForContact()
     expect(leaseOf(node).isHeld).toBe(true)
@@ -145,14 +135,16 @@ describe('a controller among several', () => {
 
   it('refuses to begin under the name of one that runs, and begins once that has ended', async () => {
     const settings = { 'cluster.lease': '6s' }
-    const first = await cluster.open('first', { settings })
-    await expect(cluster.open('first', { settings })).rejects.toThrow('another controller runs under the name first')
+    const first = await world.cluster.open('first', { settings })
+    await expect(world.cluster.open('first', { settings })).rejects.toThrow(
+      'another controller runs under the name first',
+    )
     await end(first)
-    await cluster.open('first', { settings })
+    await world.cluster.open('first', { settings })
   })
 
   it('lists all controllers, how far each has followed, and which of them run', async () => {
-    const [first, second] = [await cluster.open('first'), await cluster.open('second')]
+    const [first, second] = [await world.cluster.open('first'), await world.cluster.open('second')]
     await end(second)
     first.clock.advance(10_000)
     await leaseOf(first).waitForContact()

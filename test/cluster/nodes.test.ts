@@ -1,24 +1,14 @@
 // The controllers of a network as operators see them: listed, drained before a stop, and removed.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 20_000, interval: 20 }
 const NODES = `${MANAGEMENT}/controller/nodes`
 
-let server: TestPostgres
-let cluster: TestCluster
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-})
-afterEach(() => cluster?.close())
+const world = useClusterPerTest(TestCluster)
 
 interface NodeRecord {
   readonly name: string
@@ -46,9 +36,9 @@ const holdsTimers = async (node: TestController) =>
 
 describe('the list of controllers', () => {
   it('says of each that it runs, how far it has followed, and what it does for all', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     await holdsTimers(one)
-    const two = await cluster.open('two')
+    const two = await world.cluster.open('two')
     const token = await one.admin()
     await two.controller.store.catchUp()
     await expect
@@ -62,27 +52,27 @@ describe('the list of controllers', () => {
   it('tells one that has ended from one that does not say so', async () => {
     // On a busy machine a second can pass without contact.
     allowFaults(/cannot be read|could not be proven|no contact/)
-    const one = await cluster.open('one', { settings: { 'cluster.lease': '1s' } })
-    const two = await cluster.open('two', { settings: { 'cluster.lease': '1s' } })
-    const three = await cluster.open('three', { settings: { 'cluster.lease': '1s' } })
+    const one = await world.cluster.open('one', { settings: { 'cluster.lease': '1s' } })
+    const two = await world.cluster.open('two', { settings: { 'cluster.lease': '1s' } })
+    const three = await world.cluster.open('three', { settings: { 'cluster.lease': '1s' } })
     const token = await one.admin()
-    await cluster.stop(two)
+    await world.cluster.stop(two)
     // It goes without its farewell.
     const { nodes } = three.controller.cluster as NonNullable<typeof three.controller.cluster>
     nodes.release = async () => undefined
-    await cluster.stop(three)
+    await world.cluster.stop(three)
     await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'live', two: 'stopped', three: 'silent' })
   })
 
   it('is shown as it was last while the log is out of reach', async () => {
     allowFaults(/cannot be read|could not be proven|no contact/)
-    const one = await cluster.open('one', { settings: { 'cluster.lease': '1s' } })
+    const one = await world.cluster.open('one', { settings: { 'cluster.lease': '1s' } })
     const token = await one.admin()
-    await server.stopServing()
+    await world.server.stopServing()
     try {
       await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'silent' })
     } finally {
-      await server.restart()
+      await world.server.restart()
     }
   })
 
@@ -107,9 +97,9 @@ describe('the list of controllers', () => {
 
 describe('a controller that drains', () => {
   it('gives its duties up to another, is not ready, and ends connections, until nothing is left to do', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     await holdsTimers(one)
-    const two = await cluster.open('two')
+    const two = await world.cluster.open('two')
     const token = await two.admin()
     expect((await act(two, token, 'POST', 'one/drain')).status).toBe(200)
     await holdsTimers(two)
@@ -130,7 +120,7 @@ describe('a controller that drains', () => {
   })
 
   it('serves requests meanwhile, and works again when it is told to', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     const token = await one.admin()
     await act(one, token, 'POST', 'one/drain')
     await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'drained' })
@@ -141,18 +131,18 @@ describe('a controller that drains', () => {
   })
 
   it('does not drain any more once it is started again', async () => {
-    const one = await cluster.open('one')
-    const two = await cluster.open('two')
+    const one = await world.cluster.open('one')
+    const two = await world.cluster.open('two')
     const token = await two.admin()
     await act(two, token, 'POST', 'one/drain')
     await expect.poll(() => listStates(two, token), SOON).toMatchObject({ one: 'drained' })
-    await cluster.stop(one)
-    await cluster.open('one', { directory: one.directory })
+    await world.cluster.stop(one)
+    await world.cluster.open('one', { directory: one.directory })
     expect(await listStates(two, token)).toEqual({ one: 'live', two: 'live' })
   })
 
   it('has to be one of the network', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     const { status, body } = await act(one, await one.admin(), 'POST', 'other/drain')
     expect([status, body.error.cause.message]).toEqual([404, 'there is no controller of the name other'])
   })
@@ -160,13 +150,13 @@ describe('a controller that drains', () => {
 
 describe('a controller that is gone for ever', () => {
   it('is removed, with the record by which clients know it, but not while it runs', async () => {
-    const one = await cluster.open('one')
-    const two = await cluster.open('two')
+    const one = await world.cluster.open('one')
+    const two = await world.cluster.open('two')
     const token = await one.admin()
     await two.controller.membership.announce(two.system, {})
     const refused = await act(one, token, 'DELETE', 'two')
     expect([refused.status, refused.body.error.code]).toEqual([409, 'CONTROLLER_RUNS'])
-    await cluster.stop(two)
+    await world.cluster.stop(two)
     expect((await act(one, token, 'DELETE', 'two')).status).toBe(200)
     expect(await listStates(one, token)).toEqual({ one: 'live' })
     expect(await one.system.db.selectFrom('controllers').select('node').execute()).toEqual([])
@@ -176,9 +166,9 @@ describe('a controller that is gone for ever', () => {
 
 describe('the metrics of a controller among several', () => {
   it('tell its contact, its turns, what it has followed, and its duties', async () => {
-    const one = await cluster.open('one')
+    const one = await world.cluster.open('one')
     await holdsTimers(one)
-    const two = await cluster.open('two')
+    const two = await world.cluster.open('two')
     const token = await one.admin()
     await two.controller.store.catchUp()
     const read = async (at: TestController) => {

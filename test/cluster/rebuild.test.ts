@@ -1,34 +1,24 @@
 // A controller whose rows are not those of the log keeps them aside, and takes those of the log.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
 import { openForReading, openForWriting } from '../../src/storage/sqlite/connection.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
-let server: TestPostgres
-let cluster: ClusterDirectories
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await ClusterDirectories.create(server)
-})
-afterEach(() => cluster.close())
+const world = useClusterPerTest(ClusterDirectories)
 
 const listNames = async ({ controller }: TestController) =>
   (await controller.store.db.selectFrom('identities').select('name').execute()).map(({ name }) => name)
 
 /** The database is that of a standby which lacks what came after a position. */
 async function promoteStandby(position: number): Promise<void> {
-  await cluster.sql('delete from controller.commits where position > $1', [position])
-  await cluster.sql(
+  await world.cluster.sql('delete from controller.commits where position > $1', [position])
+  await world.cluster.sql(
     `update controller.head set position = $1,
        chain = (select chain from controller.commits where position = $1)`,
     [position],
@@ -36,7 +26,7 @@ async function promoteStandby(position: number): Promise<void> {
 }
 
 async function readHead(): Promise<number> {
-  const [head] = await cluster.sql('select position::int from controller.head')
+  const [head] = await world.cluster.sql('select position::int from controller.head')
   return head?.position as number
 }
 
@@ -51,13 +41,13 @@ async function waitFor<T>(find: () => T | undefined): Promise<T> {
 
 /** A cluster whose database has lost what its first controller committed last. */
 async function loseCommits() {
-  const first = await cluster.begin()
-  const second = await cluster.join(first, 'two')
-  const one = await cluster.open(first)
+  const first = await world.cluster.begin()
+  const second = await world.cluster.join(first, 'two')
+  const one = await world.cluster.open(first)
   const { token } = await one.signIn({ name: 'known', isAdmin: true })
   const position = await readHead()
   await one.signIn({ name: 'lost' })
-  await cluster.stop(one)
+  await world.cluster.stop(one)
   await promoteStandby(position)
   expectFaults(/the log lacks 2 audit records/)
   return { first, second, token }
@@ -66,7 +56,7 @@ async function loseCommits() {
 describe('a controller that has what the log lost', () => {
   it('starts with what the log has, and keeps its former rows', async () => {
     const { first } = await loseCommits()
-    const one = await cluster.open(first)
+    const one = await world.cluster.open(first)
     expect(await listNames(one)).toContain('known')
     expect(await listNames(one)).not.toContain('lost')
     const [rebuild] = listRebuilds(first)
@@ -78,7 +68,7 @@ describe('a controller that has what the log lost', () => {
 
   it('is told by the doctor where its former rows are, until they are deleted', async () => {
     const { first } = await loseCommits()
-    const one = await cluster.open(first)
+    const one = await world.cluster.open(first)
     const diagnose = async () => {
       const { diagnoses } = await one.controller.doctor.diagnose(one.system)
       return diagnoses.filter(({ check }) => check === 'log of the cluster')
@@ -93,7 +83,7 @@ describe('a controller that has what the log lost', () => {
 
   it('says in the audit what was lost', async () => {
     const { first, token } = await loseCommits()
-    const one = await cluster.open(first)
+    const one = await world.cluster.open(first)
     const query = `${MANAGEMENT}/controller/audit?filter=${encodeURIComponent('resource = "cluster" and method = \'rebuild\''.replaceAll("'", '"'))}`
     const { body } = await one.send({ method: 'GET', path: query, token })
     expect(body.data).toHaveLength(1)
@@ -105,9 +95,9 @@ describe('a controller that has what the log lost', () => {
 
   it('goes on by the log with the others, and commits', async () => {
     const { first, second } = await loseCommits()
-    const two = await cluster.open(second, { settings: { advertise: ['two.example:1280'] } })
+    const two = await world.cluster.open(second, { settings: { advertise: ['two.example:1280'] } })
     await two.signIn({ name: 'made since' })
-    const one = await cluster.open(first)
+    const one = await world.cluster.open(first)
     expect(await listNames(one)).toContain('made since')
     await one.signIn({ name: 'made after' })
     await two.controller.store.catchUp()
@@ -116,32 +106,32 @@ describe('a controller that has what the log lost', () => {
   })
 
   it('ends its process if it runs, so that its next start rebuilds it', async () => {
-    const first = await cluster.begin()
+    const first = await world.cluster.begin()
     expectFaults(/the log of the cluster cannot be read/, /the log lacks 2 audit records/)
     const failures: Error[] = []
-    const one = await cluster.open(first, { fail: (error) => failures.push(error) })
+    const one = await world.cluster.open(first, { fail: (error) => failures.push(error) })
     await one.signIn({ name: 'known' })
     const position = await readHead()
     await one.signIn({ name: 'lost' })
     await promoteStandby(position)
     const failure = await waitFor(() => failures[0])
     expect(failure.message).toMatch(/does not lead on from this controller, whose next start rebuilds it/)
-    await cluster.stop(one)
-    expect(await listNames(await cluster.open(first))).not.toContain('lost')
+    await world.cluster.stop(one)
+    expect(await listNames(await world.cluster.open(first))).not.toContain('lost')
   })
 })
 
 describe('a controller that the log has left behind', () => {
   it('is rebuilt although the log lacks the commits after its own', async () => {
-    const first = await cluster.begin()
-    const second = await cluster.join(first, 'two')
-    const one = await cluster.open(first)
+    const first = await world.cluster.begin()
+    const second = await world.cluster.join(first, 'two')
+    const one = await world.cluster.open(first)
     for (const name of ['a', 'b', 'c']) await one.signIn({ name })
     await one.controller.cluster?.snapshots.make(one.system)
-    await cluster.sql(
+    await world.cluster.sql(
       'delete from controller.commits where position <= (select max(position) from controller.snapshots)',
     )
-    const two = await cluster.open(second, { settings: { advertise: ['two.example:1280'] } })
+    const two = await world.cluster.open(second, { settings: { advertise: ['two.example:1280'] } })
     expect(await listNames(two)).toEqual(expect.arrayContaining(['a', 'b', 'c']))
     expect(listRebuilds(second)).toMatchObject([{ lostRecords: { count: 0 } }])
   })
@@ -150,24 +140,24 @@ describe('a controller that the log has left behind', () => {
 describe('a controller whose rows were changed past it', () => {
   it('ends its process at the first commit that does not fit, and is rebuilt by its next start', async () => {
     expectFaults(/the log of the cluster cannot be read err=RowsDifferError/)
-    const first = await cluster.begin()
-    const second = await cluster.join(first, 'two')
-    const one = await cluster.open(first)
+    const first = await world.cluster.begin()
+    const second = await world.cluster.join(first, 'two')
+    const one = await world.cluster.open(first)
     const { id } = await one.signIn({ name: 'before' })
     const failures: Error[] = []
     const settings = { advertise: ['two.example:1280'] }
-    const two = await cluster.open(second, { settings, fail: (error) => failures.push(error) })
-    await cluster.stop(two)
+    const two = await world.cluster.open(second, { settings, fail: (error) => failures.push(error) })
+    await world.cluster.stop(two)
     const connection = openForWriting(getDataPaths(second).database)
     connection.pragma('foreign_keys = off')
     connection.prepare('delete from identities where id = ?').run(id)
     connection.close()
-    const changed = await cluster.open(second, { settings, fail: (error) => failures.push(error) })
+    const changed = await world.cluster.open(second, { settings, fail: (error) => failures.push(error) })
     const token = await one.admin()
     await one.send({ method: 'PATCH', path: `${MANAGEMENT}/identities/${id}`, token, body: { name: 'after' } })
     expect((await waitFor(() => failures[0])).message).toMatch(/the rows differ from those of the log/)
-    await cluster.stop(changed)
-    expect(await listNames(await cluster.open(second, { settings }))).toContain('after')
+    await world.cluster.stop(changed)
+    expect(await listNames(await world.cluster.open(second, { settings }))).toContain('after')
     expect(listRebuilds(second)[0]?.reason).toMatch(/identities has no row to update/)
   })
 })
@@ -177,14 +167,14 @@ describe('a log that is damaged', () => {
     'update controller.commits set payload = set_byte(payload, 40, get_byte(payload, 40) # 1) where position = $1'
 
   it('keeps a controller from starting, which changes nothing of its own', async () => {
-    const first = await cluster.begin()
-    const second = await cluster.join(first, 'two')
-    const one = await cluster.open(first)
+    const first = await world.cluster.begin()
+    const second = await world.cluster.join(first, 'two')
+    const one = await world.cluster.open(first)
     await one.signIn({ name: 'a' })
     const position = await readHead()
     await one.signIn({ name: 'b' })
-    await cluster.sql(damage, [position])
-    await expect(cluster.open(second, { settings: { advertise: ['two.example:1280'] } })).rejects.toThrow(
+    await world.cluster.sql(damage, [position])
+    await expect(world.cluster.open(second, { settings: { advertise: ['two.example:1280'] } })).rejects.toThrow(
       `the log of the cluster is damaged: the commit ${position} of the log does not follow the one before it`,
     )
     expect(readdirSync(second).filter((name) => /rebuil/.test(name))).toEqual([])
@@ -193,14 +183,14 @@ describe('a log that is damaged', () => {
 
   it('does not end a controller that runs, which a rebuild would not help', async () => {
     expectFaults(/the log of the cluster cannot be read/, /is damaged: this controller grants nothing/)
-    const first = await cluster.begin()
+    const first = await world.cluster.begin()
     const failures: Error[] = []
     const lines: string[] = []
     const note = (_: unknown, text: string) => void lines.push(text)
     const log = { trace: note, debug: note, info: note, warn: note, error: note, fatal: note }
-    const one = await cluster.open(first, { fail: (error) => failures.push(error), log: log as never })
+    const one = await world.cluster.open(first, { fail: (error) => failures.push(error), log: log as never })
     await one.signIn({ name: 'a' })
-    await cluster.sql('update controller.head set position = position + 1')
+    await world.cluster.sql('update controller.head set position = position + 1')
     await waitFor(() => lines.find((line) => /is damaged: this controller grants nothing/.test(line)))
     expect(failures).toEqual([])
     const { diagnoses } = await one.controller.doctor.diagnose(one.system)

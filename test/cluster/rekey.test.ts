@@ -1,26 +1,16 @@
 // The cluster key is replaced while controllers run: those that have the next one take it, and the former one opens nothing new.
 import { copyFileSync, existsSync, readFileSync } from 'node:fs'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { completeRekey, prepareRekey } from '../../server/cluster/rekey-cluster.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import type { TestController } from '../world/controller.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const AT_TWO = { settings: { advertise: ['two.example:1280'] } }
 
-let server: TestPostgres
-let cluster: ClusterDirectories
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await ClusterDirectories.create(server)
-})
-afterEach(() => cluster.close())
+const world = useClusterPerTest(ClusterDirectories)
 
 const readKey = (directory: string) => readFileSync(getDataPaths(directory).clusterKey)
 
@@ -32,10 +22,10 @@ const listNames = async ({ controller }: TestController) =>
 
 /** Two controllers of a cluster, the second of which does not run, and the next key at the first. */
 async function prepare() {
-  const first = await cluster.begin()
-  const second = await cluster.join(first, 'two')
+  const first = await world.cluster.begin()
+  const second = await world.cluster.join(first, 'two')
   const former = readKey(first)
-  const options = { ...cluster.common, directory: first }
+  const options = { ...world.cluster.common, directory: first }
   prepareRekey(options)
   return { first, second, former, options }
 }
@@ -44,7 +34,7 @@ describe('the next cluster key', () => {
   it('is taken at once by a controller that runs and has it', async () => {
     const { first, second, former, options } = await prepare()
     copyNextKey(first, second)
-    const two = await cluster.open(second, AT_TWO)
+    const two = await world.cluster.open(second, AT_TWO)
     await two.signIn({ name: 'before' })
     expect((await completeRekey(options)).stopped).toEqual([])
     await two.controller.store.catchUp()
@@ -54,13 +44,13 @@ describe('the next cluster key', () => {
       expect(existsSync(getDataPaths(directory).nextClusterKey)).toBe(false)
     }
     expect(readKey(second)).toEqual(readKey(first))
-    expect(await listNames(await cluster.open(first))).toEqual(expect.arrayContaining(['before', 'after']))
+    expect(await listNames(await world.cluster.open(first))).toEqual(expect.arrayContaining(['before', 'after']))
     expect(listRebuilds(first)).toEqual([])
   })
 
   it('is not used while a controller runs that lacks it', async () => {
     const { second, former, options, first } = await prepare()
-    await cluster.open(second, AT_TWO)
+    await world.cluster.open(second, AT_TWO)
     await expect(completeRekey(options)).rejects.toMatchObject({
       code: 'KEY_NOT_COPIED',
       message: expect.stringMatching(/^two would not/),
@@ -79,12 +69,12 @@ describe('the next cluster key', () => {
 describe('a controller that was stopped meanwhile', () => {
   it('follows with both keys', async () => {
     const { first, second, options } = await prepare()
-    const one = await cluster.open(first)
+    const one = await world.cluster.open(first)
     await one.signIn({ name: 'under the former key' })
-    await cluster.stop(one)
+    await world.cluster.stop(one)
     copyNextKey(first, second)
     await completeRekey(options)
-    const two = await cluster.open(second, AT_TWO)
+    const two = await world.cluster.open(second, AT_TWO)
     expect(await listNames(two)).toContain('under the former key')
     expect(readKey(second)).toEqual(readKey(first))
     expect(listRebuilds(second)).toEqual([])
@@ -92,13 +82,13 @@ describe('a controller that was stopped meanwhile', () => {
 
   it('is refused with the former key, and rebuilt with the new one alone', async () => {
     const { first, second, options } = await prepare()
-    const one = await cluster.open(first)
+    const one = await world.cluster.open(first)
     await one.signIn({ name: 'under the former key' })
-    await cluster.stop(one)
+    await world.cluster.stop(one)
     await completeRekey(options)
-    await expect(cluster.open(second, AT_TWO)).rejects.toThrow(/copy cluster\.key from another controller/)
+    await expect(world.cluster.open(second, AT_TWO)).rejects.toThrow(/copy cluster\.key from another controller/)
     copyFileSync(getDataPaths(first).clusterKey, getDataPaths(second).clusterKey)
-    const two = await cluster.open(second, AT_TWO)
+    const two = await world.cluster.open(second, AT_TWO)
     await two.signIn({ name: 'after' })
     expect(await listNames(two)).toContain('after')
     expect(listRebuilds(second)).toMatchObject([{ lostRecords: { count: 0 } }])
@@ -107,7 +97,7 @@ describe('a controller that was stopped meanwhile', () => {
   it('can join with the new key', async () => {
     const { first, options } = await prepare()
     await completeRekey(options)
-    await cluster.join(first, 'three')
-    expect(await cluster.sql('select count(*)::int as count from controller.snapshots')).toEqual([{ count: 1 }])
+    await world.cluster.join(first, 'three')
+    expect(await world.cluster.sql('select count(*)::int as count from controller.snapshots')).toEqual([{ count: 1 }])
   })
 })

@@ -2,23 +2,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { TestCluster } from '../world/cluster.ts'
 import type { TestController } from '../world/controller.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
-let server: TestPostgres
-let cluster: TestCluster
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-})
-afterEach(() => cluster?.close())
+const world = useClusterPerTest(TestCluster)
 
 const readPki = ({ directory }: TestController, name: string) => readFileSync(join(getDataPaths(directory).pki, name))
 
@@ -36,7 +26,7 @@ function fetchFingerprint(address: string): Promise<string> {
 
 describe('the certificates of a cluster', () => {
   it('are presented by every controller once one has renewed them', async () => {
-    const [first, second] = [await cluster.open('first'), await cluster.open('second')]
+    const [first, second] = [await world.cluster.open('first'), await world.cluster.open('second')]
     const { addresses } = await second.listen()
     await first.controller.certificates.own.renewServer(first.system)
     await second.controller.store.catchUp()
@@ -47,7 +37,7 @@ describe('the certificates of a cluster', () => {
   })
 
   it('are replaced with their root on every controller, which issues by the new one', async () => {
-    const [first, second] = [await cluster.open('first'), await cluster.open('second')]
+    const [first, second] = [await world.cluster.open('first'), await world.cluster.open('second')]
     const former = first.controller.authority.rootFingerprint
     await second.controller.certificates.own.rotateRoot(second.system)
     await first.controller.store.catchUp()
@@ -59,20 +49,20 @@ describe('the certificates of a cluster', () => {
   })
 
   it('reach a controller that was stopped meanwhile, before it reads its files', async () => {
-    const [first, second] = [await cluster.open('first'), await cluster.open('second')]
-    await cluster.stop(second)
+    const [first, second] = [await world.cluster.open('first'), await world.cluster.open('second')]
+    await world.cluster.stop(second)
     await first.controller.certificates.own.rotateIntermediate(first.system)
     // As a kill between two files leaves them.
     writeFileSync(join(getDataPaths(second.directory).pki, 'intermediate.crt'), 'damaged')
-    const again = await cluster.open('second', { directory: second.directory })
+    const again = await world.cluster.open('second', { directory: second.directory })
     expect(again.controller.authority.intermediate.certificate.raw).toEqual(
       first.controller.authority.intermediate.certificate.raw,
     )
   })
 
   it('name every controller, and keep the names of those that joined before', async () => {
-    const first = await cluster.open('first', { settings: { advertise: ['one.example:1280'] } })
-    const second = await cluster.open('second', { settings: { advertise: ['two.example:1280'] } })
+    const first = await world.cluster.open('first', { settings: { advertise: ['one.example:1280'] } })
+    const second = await world.cluster.open('second', { settings: { advertise: ['two.example:1280'] } })
     await first.controller.certificates.own.renewDue(first.system)
     await second.controller.store.catchUp()
     await second.controller.certificates.own.renewDue(second.system)
@@ -92,7 +82,7 @@ describe('the certificates of a cluster', () => {
   })
 
   it('are not readable in the rows', async () => {
-    const first = await cluster.open('first')
+    const first = await world.cluster.open('first')
     await first.controller.certificates.own.rotateIntermediate(first.system)
     const rows = await first.system.db.selectFrom('shared_files').selectAll().execute()
     const key = readPki(first, 'intermediate.key').toString('utf8')
@@ -104,8 +94,8 @@ describe('the certificates of a cluster', () => {
 
 describe('the records of the controllers', () => {
   it('are told apart by the names of the nodes, although all have one certificate', async () => {
-    const first = await cluster.open('first', { settings: { advertise: ['one.example:1280'] } })
-    const second = await cluster.open('second', { settings: { advertise: ['two.example:1280'] } })
+    const first = await world.cluster.open('first', { settings: { advertise: ['one.example:1280'] } })
+    const second = await world.cluster.open('second', { settings: { advertise: ['two.example:1280'] } })
     await first.controller.membership.announce(first.system, { 'edge-client': '/edge/client/v1' })
     await second.controller.membership.announce(second.system, { 'edge-client': '/edge/client/v1' })
     await first.controller.membership.announce(first.system, { 'edge-client': '/edge/client/v1' })

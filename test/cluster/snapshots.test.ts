@@ -1,5 +1,5 @@
 // Snapshots that controllers begin with: how often one is made, what the log lacks then, and that none is made of wrong rows.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { compactLog } from '../../src/storage/cluster/compact-log.ts'
 import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
@@ -7,24 +7,14 @@ import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { openForWriting } from '../../src/storage/sqlite/connection.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import type { TestController } from '../world/controller.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const AT_TWO = { settings: { advertise: ['two.example:1280'] } }
 
-let server: TestPostgres
-let cluster: ClusterDirectories
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await ClusterDirectories.create(server)
-})
-afterEach(() => cluster.close())
+const world = useClusterPerTest(ClusterDirectories)
 
 async function listPositions(table: 'commits' | 'snapshots'): Promise<number[]> {
-  const rows = await cluster.sql(`select position::int from controller.${table} order by position`)
+  const rows = await world.cluster.sql(`select position::int from controller.${table} order by position`)
   return rows.map(({ position }) => position as number)
 }
 
@@ -37,20 +27,20 @@ async function makeSnapshot(node: TestController): Promise<number> {
 
 /** Has all controllers say that they have applied everything. */
 const followEverywhere = () =>
-  cluster.sql('update controller.nodes set position = (select position from controller.head), seen_at = now()')
+  world.cluster.sql('update controller.nodes set position = (select position from controller.head), seen_at = now()')
 
 async function compact(): Promise<void> {
-  const connection = new LogConnection({ url: cluster.url, isPlain: true })
+  const connection = new LogConnection({ url: world.cluster.url, isPlain: true })
   await connection.run(compactLog)
   connection.end()
 }
 
 const age = (days: number) =>
-  cluster.sql(`update controller.snapshots set touched_at = now() - make_interval(days => $1)`, [days])
+  world.cluster.sql(`update controller.snapshots set touched_at = now() - make_interval(days => $1)`, [days])
 
 describe('a snapshot', () => {
   it('is made once the newest is a day old, and something has changed since', async () => {
-    const one = await cluster.open(await cluster.begin())
+    const one = await world.cluster.open(await world.cluster.begin())
     const { snapshots } = one.controller.cluster!
     await one.signIn()
     await snapshots.runIfDue(one.system)
@@ -59,25 +49,25 @@ describe('a snapshot', () => {
     await snapshots.runIfDue(one.system)
     expect(await listPositions('snapshots')).toHaveLength(2)
     await age(1)
-    await cluster.sql('update controller.snapshots set position = (select position from controller.head)')
+    await world.cluster.sql('update controller.snapshots set position = (select position from controller.head)')
     await snapshots.runIfDue(one.system)
     expect(await listPositions('snapshots')).toHaveLength(2)
   })
 
   it('is made at once if there is none', async () => {
-    const one = await cluster.open(await cluster.begin())
-    await cluster.sql('delete from controller.snapshots')
+    const one = await world.cluster.open(await world.cluster.begin())
+    await world.cluster.sql('delete from controller.snapshots')
     await one.controller.cluster?.snapshots.runIfDue(one.system)
     expect(await listPositions('snapshots')).toHaveLength(1)
   })
 
   it('lets a controller join that reads no commit before it', async () => {
-    const first = await cluster.begin()
-    const one = await cluster.open(first)
+    const first = await world.cluster.begin()
+    const one = await world.cluster.open(first)
     const { id } = await one.signIn({ name: 'before' })
     const position = await makeSnapshot(one)
-    await cluster.sql('delete from controller.commits where position <= $1', [position])
-    const two = await cluster.open(await cluster.join(first, 'two'), AT_TWO)
+    await world.cluster.sql('delete from controller.commits where position <= $1', [position])
+    const two = await world.cluster.open(await world.cluster.join(first, 'two'), AT_TWO)
     const row = await two.controller.store.db.selectFrom('identities').select('name').where('id', '=', id).execute()
     expect(row).toEqual([{ name: 'before' }])
   })
@@ -85,7 +75,7 @@ describe('a snapshot', () => {
 
 describe('the log', () => {
   it('has the commits since the second newest snapshot, and no older snapshots', async () => {
-    const one = await cluster.open(await cluster.begin())
+    const one = await world.cluster.open(await world.cluster.begin())
     const positions = [await makeSnapshot(one), await makeSnapshot(one)]
     await followEverywhere()
     await compact()
@@ -96,19 +86,19 @@ describe('the log', () => {
   })
 
   it('has what a controller lacks that was seen within a day, and not what one lacks that was not', async () => {
-    const first = await cluster.begin()
-    const second = await cluster.join(first, 'two')
-    const one = await cluster.open(first)
+    const first = await world.cluster.begin()
+    const second = await world.cluster.join(first, 'two')
+    const one = await world.cluster.open(first)
     const lacking = one.controller.store.position - 1
     for (let nth = 0; nth < 2; nth += 1) await makeSnapshot(one)
     await followEverywhere()
-    await cluster.sql("update controller.nodes set position = $1 where name = 'two'", [lacking])
+    await world.cluster.sql("update controller.nodes set position = $1 where name = 'two'", [lacking])
     await compact()
     expect((await listPositions('commits'))[0]).toBe(lacking + 1)
-    await cluster.sql("update controller.nodes set seen_at = now() - interval '25 hours' where name = 'two'")
+    await world.cluster.sql("update controller.nodes set seen_at = now() - interval '25 hours' where name = 'two'")
     await compact()
     expect((await listPositions('commits'))[0]).toBeGreaterThan(lacking + 1)
-    const two = await cluster.open(second, AT_TWO)
+    const two = await world.cluster.open(second, AT_TWO)
     expect(two.controller.store.position).toBeGreaterThanOrEqual(one.controller.store.position)
     expect(listRebuilds(second)).toHaveLength(1)
   })
@@ -116,17 +106,17 @@ describe('the log', () => {
 
 describe('rows that differ unnoticed', () => {
   it('are found when a snapshot is made, and rebuilt by the next start', async () => {
-    const first = await cluster.begin()
-    const second = await cluster.join(first, 'two')
-    const one = await cluster.open(first)
+    const first = await world.cluster.begin()
+    const second = await world.cluster.join(first, 'two')
+    const one = await world.cluster.open(first)
     const { id } = await one.signIn({ name: 'as all have it' })
-    const opened = await cluster.open(second, AT_TWO)
-    await cluster.stop(opened)
+    const opened = await world.cluster.open(second, AT_TWO)
+    await world.cluster.stop(opened)
     const connection = openForWriting(getDataPaths(second).database)
     connection.prepare("update identities set name = 'changed' where id = ?").run(id)
     connection.close()
     const failures: Error[] = []
-    const two = await cluster.open(second, { ...AT_TWO, fail: (error) => failures.push(error) })
+    const two = await world.cluster.open(second, { ...AT_TWO, fail: (error) => failures.push(error) })
     await makeSnapshot(one)
     await two.controller.store.catchUp()
     while (failures.length === 0) {
@@ -134,8 +124,8 @@ describe('rows that differ unnoticed', () => {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     expect(String(failures[0]?.cause)).toMatch(/rows of identities differ from those of one at position/)
-    await cluster.stop(two)
-    const rebuilt = await cluster.open(second, AT_TWO)
+    await world.cluster.stop(two)
+    const rebuilt = await world.cluster.open(second, AT_TWO)
     const names = rebuilt.controller.store.db.selectFrom('identities').select('name').where('id', '=', id)
     expect(await names.execute()).toEqual([{ name: 'as all have it' }])
   })

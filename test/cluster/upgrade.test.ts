@@ -1,15 +1,15 @@
 // Upgrades of a network while it is served: a release with a newer schema takes over once no controller of an older one runs.
 import type { Kysely } from 'kysely'
 import { sql } from 'kysely'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { MIGRATIONS, type Migration } from '../../src/storage/migrate.ts'
 import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
 import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
 import { digestFile } from '../world/shadow.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 20_000, interval: 20 }
 
@@ -26,17 +26,7 @@ const notes: Migration = {
 }
 const newer = { migrations: [...MIGRATIONS, notes], waitsForOlder: true }
 
-let server: TestPostgres
-let cluster: TestCluster
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-})
-afterEach(() => cluster?.close())
+const world = useClusterPerTest(TestCluster)
 
 async function createService(at: TestController, token: string, name: string): Promise<void> {
   const body = { name, encryptionRequired: true }
@@ -56,7 +46,7 @@ async function listStates(at: TestController, token: string): Promise<Record<str
 /** Opens a controller of the newer release, which is ready once no other runs. */
 function openNewer(name: string, directory: string) {
   let opened: TestController | undefined
-  const opening = cluster.open(name, { ...newer, directory }).then((node) => {
+  const opening = world.cluster.open(name, { ...newer, directory }).then((node) => {
     opened = node
     return node
   })
@@ -65,45 +55,46 @@ function openNewer(name: string, directory: string) {
 
 describe('a release with a newer schema', () => {
   it('waits while a controller of an older release serves, then migrates the rows of all, each at the same place', async () => {
-    const one = await cluster.open('one')
-    const two = await cluster.open('two')
-    const three = await cluster.open('three')
+    const one = await world.cluster.open('one')
+    const two = await world.cluster.open('two')
+    const three = await world.cluster.open('three')
     const token = await one.admin()
     await createService(one, token, 'before')
-    await cluster.stop(two)
-    await cluster.stop(three)
+    await world.cluster.stop(two)
+    await world.cluster.stop(three)
     const [second, third] = [openNewer('two', two.directory), openNewer('three', three.directory)]
     await expect.poll(() => listStates(one, token), SOON).toEqual({ one: 'live', two: 'waiting', three: 'waiting' })
     await createService(one, token, 'meanwhile')
     expect([second.isOpen(), third.isOpen()]).toEqual([false, false])
     expect(one.controller.cluster?.nodes.liveCount).toBe(1)
-    await cluster.stop(one)
+    await world.cluster.stop(one)
     const [upgradedTwo, upgradedThree] = [await second.opening, await third.opening]
     expect(await readNotes(upgradedTwo)).toEqual(['was before', 'was meanwhile'])
     await createService(upgradedTwo, token, 'new')
-    const upgradedOne = await cluster.open('one', { ...newer, directory: one.directory })
+    const upgradedOne = await world.cluster.open('one', { ...newer, directory: one.directory })
     await upgradedThree.controller.store.catchUp()
     expect(await readNotes(upgradedThree)).toEqual(['was before', 'was meanwhile', ''])
-    for (const node of cluster.nodes) await node.controller.store.catchUp()
+    for (const node of world.cluster.nodes) await node.controller.store.catchUp()
     const digests = digestFile(upgradedOne.directory)
-    for (const { directory } of cluster.nodes) expect(listDifferentTables(digests, digestFile(directory))).toEqual([])
+    for (const { directory } of world.cluster.nodes)
+      expect(listDifferentTables(digests, digestFile(directory))).toEqual([])
   }, 120_000)
 
   it('takes over from a controller that is silent for longer than the lease, which then stops serving', async () => {
     allowFaults(/cannot be read|no contact|could not be proven|failed|was migrated|returned 503/)
     const settings = { 'cluster.lease': '1s' }
     const failures: Error[] = []
-    const { proxy, url } = await TcpProxy.before(cluster.url)
-    const old = await cluster.open('old', {
+    const { proxy, url } = await TcpProxy.before(world.cluster.url)
+    const old = await world.cluster.open('old', {
       settings: { ...settings, 'cluster.database': url },
       fail: (error) => failures.push(error),
     })
-    const other = await cluster.open('other', { settings })
+    const other = await world.cluster.open('other', { settings })
     const token = await old.admin()
     await createService(old, token, 'before')
-    await cluster.stop(other)
+    await world.cluster.stop(other)
     proxy.isHolding = true
-    const migrated = await cluster.open('other', { ...newer, settings, directory: other.directory })
+    const migrated = await world.cluster.open('other', { ...newer, settings, directory: other.directory })
     expect(await readNotes(migrated)).toEqual(['was before'])
     proxy.isHolding = false
     await expect
@@ -121,27 +112,29 @@ describe('a release with a newer schema', () => {
     })
     expect(refused.status).toBe(503)
     // Its process would have ended; in this one it has something left to write.
-    await cluster.stop(old).catch(() => undefined)
+    await world.cluster.stop(old).catch(() => undefined)
     proxy.close()
   }, 120_000)
 
   it('is not followed by a program that does not know it, which says what it needs', async () => {
-    const one = await cluster.open('one')
-    await cluster.stop(one)
-    await cluster.stop(await cluster.open('one', { ...newer, directory: one.directory }))
-    await expect(cluster.open('two')).rejects.toThrow(
+    const one = await world.cluster.open('one')
+    await world.cluster.stop(one)
+    await world.cluster.stop(await world.cluster.open('one', { ...newer, directory: one.directory }))
+    await expect(world.cluster.open('two')).rejects.toThrow(
       /^the log was migrated by release \S+ \(0002-notes\), and this is the older release \S+: install release \S+ or later$/,
     )
     // It has another directory, with the rows of the newer schema.
-    await expect(cluster.open('one', { directory: one.directory })).rejects.toThrow('the log was migrated by release')
+    await expect(world.cluster.open('one', { directory: one.directory })).rejects.toThrow(
+      'the log was migrated by release',
+    )
   }, 120_000)
 
   it('refuses commands on a data directory while controllers of an older release run', async () => {
-    await cluster.open('one')
-    const two = await cluster.open('two')
-    await cluster.stop(two)
-    await expect(cluster.open('two', { migrations: newer.migrations, directory: two.directory })).rejects.toMatchObject(
-      { code: 'OLDER_CONTROLLERS', message: expect.stringContaining('run: one') },
-    )
+    await world.cluster.open('one')
+    const two = await world.cluster.open('two')
+    await world.cluster.stop(two)
+    await expect(
+      world.cluster.open('two', { migrations: newer.migrations, directory: two.directory }),
+    ).rejects.toMatchObject({ code: 'OLDER_CONTROLLERS', message: expect.stringContaining('run: one') })
   }, 120_000)
 })
