@@ -9,18 +9,18 @@ const MAX_SUBSCRIPTION_ID_LENGTH = 256
 export const modelHandlers: MessageHandlers = [
   [
     ContentType.SUBSCRIBE_TO_DATA_MODEL,
-    withBody(SubscribeToDataModelRequestSchema, ({ controller, router }, request) => {
+    withBody(SubscribeToDataModelRequestSchema, async ({ controller, router }, request) => {
       const { subscriptionId, timelineId, currentIndex, renew } = request
       if (subscriptionId.length > MAX_SUBSCRIPTION_ID_LENGTH)
         throw new MalformedBodyError('the name of a subscription is too long')
       // Routers of release 1 are not told that there is a model.
       if (!router.hello.hasDataModel) return
-      controller.routers.model.subscribe(router, {
-        id: subscriptionId === '' ? undefined : subscriptionId,
-        timeline: timelineId,
-        index: Number(currentIndex),
-        isRenewal: renew,
-      })
+      const { cluster, routers } = controller
+      const index = Number(currentIndex)
+      // It may have followed another controller further than this one has followed the log, and must not be sent an older state.
+      if (index > routers.model.index) await cluster?.catchUp().catch(() => undefined)
+      const id = subscriptionId === '' ? undefined : subscriptionId
+      routers.model.subscribe(router, { id, timeline: timelineId, index, isRenewal: renew })
     }),
   ],
 ]
