@@ -14,7 +14,7 @@ import { storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { uploadSnapshot } from '../../src/storage/cluster/upload-snapshot.ts'
 import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
-import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
+import { type LogConnection, withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import {
   createLog,
   hasLog,
@@ -50,17 +50,14 @@ export async function beginCluster(options: BeginOptions): Promise<{ readonly cl
     runAsOwner(directory, () => loadOrCreateKey(clusterKeyFile, CLUSTER_KEY_BYTES))
     const place = findLogPlace(directory, config) as LogPlace
     const cipher = new LogCipher(place.clusterKey)
-    const connection = new LogConnection(place.database)
-    try {
+    await withLogConnection(place.database, async (connection) => {
       if (!(await hasLogOf(connection, cipher, paths.database))) {
         await removeFormerCluster(options)
         await beginLog(connection, cipher, paths.database)
       }
       await shareDirectory(options, config)
       await uploadSnapshot(connection, cipher, paths.database)
-    } finally {
-      connection.end()
-    }
+    })
     runAsOwner(directory, () => editConfigFile(paths.config, settings))
     return { clusterKeyFile }
   } finally {

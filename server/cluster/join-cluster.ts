@@ -15,7 +15,7 @@ import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place
 import { SharedFiles } from '../../src/storage/cluster/shared-files.ts'
 import { downloadSnapshot } from '../../src/storage/cluster/snapshots.ts'
 import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
-import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
+import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { requireClusterKey, requireKnownSchema, requireLog } from '../../src/storage/postgres/log-tables.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
@@ -45,15 +45,12 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
     const config = readConfig(undefined, env, settings)
     const { database } = findLogPlace(directory, config) as LogPlace
     const cipher = new LogCipher(clusterKey)
-    const connection = new LogConnection(database)
-    try {
+    await withLogConnection(database, async (connection) => {
       const head = await connection.run(requireLog)
       requireClusterKey(head, cipher)
       await requireKnownSchema(head)
       await connection.run((client) => downloadSnapshot(client, cipher, paths.database))
-    } finally {
-      connection.end()
-    }
+    })
     new SharedFiles(directory, clusterKey).restore(paths.database)
     const shared = await announceJoin(options)
     runAsOwner(directory, () => writePrivateFile(paths.config, renderConfigFile({ ...settings, ...shared })))

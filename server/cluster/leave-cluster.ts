@@ -9,7 +9,7 @@ import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
 import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
-import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
+import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { dropLog } from '../../src/storage/postgres/log-tables.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { setNetwork } from '../../src/storage/sqlite/log-start.ts'
@@ -53,7 +53,7 @@ export async function leaveCluster(options: LeaveOptions): Promise<void> {
       rmSync(paths.clusterKey, { force: true })
     })
     setNetwork(paths.database, '')
-    if (isLast && place) await deleteLog(place)
+    if (isLast && place) await withLogConnection(place.database, (connection) => connection.run(dropLog))
   } finally {
     unlock()
   }
@@ -87,14 +87,5 @@ async function takeLeave({ directory, env, clock, osUser, isLast }: LeaveOptions
     })
   } finally {
     await controller.close()
-  }
-}
-
-async function deleteLog({ database }: LogPlace): Promise<void> {
-  const connection = new LogConnection(database)
-  try {
-    await connection.run(dropLog)
-  } finally {
-    connection.end()
   }
 }

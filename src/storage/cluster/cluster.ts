@@ -6,7 +6,7 @@ import type { Log } from '../../foundation/log.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
 import type { Migration } from '../migrate.ts'
 import type { LogCipher } from '../postgres/log-cipher.ts'
-import { LogConnection } from '../postgres/log-connection.ts'
+import { LogConnection, withLogConnection } from '../postgres/log-connection.ts'
 import { requireClusterKey, requireKnownSchema, requireLog, requireNetwork } from '../postgres/log-tables.ts'
 import { PostgresLog } from '../postgres/postgres-log.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
@@ -117,8 +117,7 @@ export class Cluster {
     const { directory, log } = parts
     const keys = new ClusterKeys({ directory, keyFile: place.clusterKeyFile, log })
     const { cipher } = keys
-    const connection = new LogConnection(place.database)
-    try {
+    return withLogConnection(place.database, async (connection) => {
       const head = await connection.run(requireLog)
       requireNetwork(head, readLogStart(getDataPaths(parts.directory).database).network)
       requireClusterKey(head, cipher)
@@ -130,9 +129,7 @@ export class Cluster {
       if (isRebuilt)
         cluster.#rebuild = await rebuildIfNeeded({ directory, clock, cipher, connection, commitLog, migrations })
       return cluster
-    } finally {
-      connection.end()
-    }
+    })
   }
 
   #followTime(offset: ClockOffset): void {
@@ -250,25 +247,18 @@ export class Cluster {
 
   /** Runs queries that change nothing, by a connection of their own. @throws LogConnectionError */
   readonly inspect = async <T>(work: (client: Client) => Promise<T>): Promise<T> => {
-    const connection = new LogConnection({ ...this.#place.database, responseTimeoutMs: CATCH_UP_TIMEOUT_MS })
-    try {
-      return await connection.run(work)
-    } finally {
-      connection.end()
-    }
+    const database = { ...this.#place.database, responseTimeoutMs: CATCH_UP_TIMEOUT_MS }
+    return withLogConnection(database, (connection) => connection.run(work))
   }
 
   /** Reads the log since its newest snapshot. Returns a sentence on the first commit that is not as it was made. */
   async findDamage(): Promise<string | undefined> {
-    const connection = new LogConnection(this.#place.database)
     try {
-      await proveLog(connection, this.#cipher)
+      await withLogConnection(this.#place.database, (connection) => proveLog(connection, this.#cipher))
       return undefined
     } catch (error) {
       if (isDamageError(error)) return (error as Error).message
       throw error
-    } finally {
-      connection.end()
     }
   }
 

@@ -5,7 +5,7 @@
 import type { Log } from '../../foundation/log.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
 import { type LogCipher, LogPayloadError } from '../postgres/log-cipher.ts'
-import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
+import { type LogDatabase, withLogConnection } from '../postgres/log-connection.ts'
 import { findFaultAfter, LogContradictionError } from '../postgres/log-rows.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
 import { isDamageError, proveLog } from './prove-log.ts'
@@ -45,12 +45,14 @@ export class ContradictionJudge {
 
   async #judge(): Promise<void> {
     const { directory, database, cipher, log, fail } = this.#parts
-    const connection = new LogConnection(database)
     try {
       const own = readLogStart(getDataPaths(directory).database)
-      const fault = await connection.run((client) => findFaultAfter(client, cipher, own))
+      const fault = await withLogConnection(database, async (connection) => {
+        const found = await connection.run((client) => findFaultAfter(client, cipher, own))
+        if (found !== undefined) await proveLog(connection, cipher)
+        return found
+      })
       if (fault === undefined) return
-      await proveLog(connection, cipher)
       fail(
         new Error(
           `the log of the cluster does not lead on from this controller, whose next start rebuilds it: ${fault}`,
@@ -60,8 +62,6 @@ export class ContradictionJudge {
       if (isDamageError(error))
         log.error({ err: error }, 'the log of the cluster is damaged: this controller grants nothing')
       else log.warn({ err: error }, 'the log of the cluster could not be examined')
-    } finally {
-      connection.end()
     }
   }
 }

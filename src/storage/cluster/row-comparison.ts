@@ -9,7 +9,7 @@ import type { Log } from '../../foundation/log.ts'
 import { getDataPaths, isOwnedByOther } from '../../settings/data-directory.ts'
 import type { RowObserver } from '../commit-log.ts'
 import { type LogCipher, LogPayloadError } from '../postgres/log-cipher.ts'
-import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
+import { type LogDatabase, withLogConnection } from '../postgres/log-connection.ts'
 import { openForReading } from '../sqlite/connection.ts'
 import { digestRows, type RowDigests } from '../sqlite/row-digest.ts'
 import { type CommitRecorder, RowsDivergedError } from '../store.ts'
@@ -170,13 +170,16 @@ export class RowComparison implements RowObserver, CommitRecorder {
     const sealed = cipher.encrypt(Buffer.from(text), describePlace(position, node))
     // The digest of all is for everyone who looks, and decides nothing: who has the database could have written it.
     const digest = createHash('sha256').update(text).digest('hex')
-    await this.#run((client) => client.query(STORE, [position, node, digest, sealed, isRebuilt()]))
+    const row = [position, node, digest, sealed, isRebuilt()]
+    await withLogConnection(this.#parts.database, (connection) => connection.run((client) => client.query(STORE, row)))
     await this.compare()
   }
 
   async #readOthers(position: number): Promise<NodeDigests[]> {
     const { cipher, node } = this.#parts
-    const { rows } = await this.#run((client) => client.query<StoredDigests>(READ_OTHERS, [position, node]))
+    const { rows } = await withLogConnection(this.#parts.database, (connection) =>
+      connection.run((client) => client.query<StoredDigests>(READ_OTHERS, [position, node])),
+    )
     return rows.flatMap(({ node: other, tables, isRebuilt }) => {
       try {
         const text = cipher.decrypt(tables, describePlace(position, other)).toString()
@@ -187,16 +190,6 @@ export class RowComparison implements RowObserver, CommitRecorder {
         throw error
       }
     })
-  }
-
-  /** Each has a connection of its own: there are few in an hour. */
-  async #run<T>(work: Parameters<typeof LogConnection.prototype.run<T>>[0]): Promise<T> {
-    const connection = new LogConnection(this.#parts.database)
-    try {
-      return await connection.run(work)
-    } finally {
-      connection.end()
-    }
   }
 }
 

@@ -1,7 +1,7 @@
 // The thread that stores a snapshot, so that no request waits for it.
 import { parentPort, workerData } from 'node:worker_threads'
 import { LogCipher } from '../postgres/log-cipher.ts'
-import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
+import { type LogDatabase, withLogConnection } from '../postgres/log-connection.ts'
 import { uploadSnapshot } from './upload-snapshot.ts'
 
 /** The request that the thread is started with. */
@@ -16,13 +16,12 @@ export interface SnapshotRequest {
 export type SnapshotReply = { readonly position: number } | { readonly failure: string }
 
 const { databaseFile, database, clusterKeys } = workerData as SnapshotRequest
-const connection = new LogConnection(database)
 try {
   const cipher = new LogCipher(...clusterKeys.map((key) => Buffer.from(key)))
-  const { position } = await uploadSnapshot(connection, cipher, databaseFile)
+  const { position } = await withLogConnection(database, (connection) =>
+    uploadSnapshot(connection, cipher, databaseFile),
+  )
   parentPort?.postMessage({ position } satisfies SnapshotReply)
 } catch (error) {
   parentPort?.postMessage({ failure: (error as Error).message } satisfies SnapshotReply)
-} finally {
-  connection.end()
 }

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import type { Log } from '../../foundation/log.ts'
 import { getDataPaths, isOwnedByOther } from '../../settings/data-directory.ts'
 import { LogCipher, LogPayloadError } from '../postgres/log-cipher.ts'
-import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
+import { type LogDatabase, withLogConnection } from '../postgres/log-connection.ts'
 import { LogDatabaseError } from '../postgres/log-tables.ts'
 import type { Context } from '../transactions/context.ts'
 import { compactLog } from './compact-log.ts'
@@ -56,7 +56,7 @@ export class SnapshotUpkeep {
     await comparison.request(context)
     if (!(await comparison.compare())) return
     const position = await this.#upload()
-    const commits = await this.#withConnection((connection) => connection.run(compactLog))
+    const commits = await withLogConnection(this.#parts.database, (connection) => connection.run(compactLog))
     log.info({ position, commits }, 'made a snapshot of the network for its controllers, and deleted older commits')
   }
 
@@ -64,7 +64,9 @@ export class SnapshotUpkeep {
   async replaceAll(): Promise<void> {
     const position = await this.#upload()
     const statement = 'delete from controller.snapshots where manifest is null or position < $1'
-    await this.#withConnection((connection) => connection.run((client) => client.query(statement, [position])))
+    await withLogConnection(this.#parts.database, (connection) =>
+      connection.run((client) => client.query(statement, [position])),
+    )
   }
 
   /** Whether a controller that has the newest cluster key alone can begin with the newest snapshot. */
@@ -72,7 +74,9 @@ export class SnapshotUpkeep {
     const [newest] = this.#parts.listClusterKeys()
     try {
       const cipher = new LogCipher(newest as Buffer)
-      await this.#withConnection((connection) => connection.run((client) => readNewestSnapshot(client, cipher)))
+      await withLogConnection(this.#parts.database, (connection) =>
+        connection.run((client) => readNewestSnapshot(client, cipher)),
+      )
       return true
     } catch (error) {
       if (error instanceof LogPayloadError || error instanceof LogDatabaseError) return false
@@ -86,7 +90,7 @@ export class SnapshotUpkeep {
   }
 
   async #isDue(): Promise<boolean> {
-    const { rows } = await this.#withConnection((connection) =>
+    const { rows } = await withLogConnection(this.#parts.database, (connection) =>
       connection.run((client) => client.query<{ age: number | null; commits: number | null }>(READ_NEWEST)),
     )
     const { age = null, commits = null } = rows[0] ?? {}
@@ -100,7 +104,8 @@ export class SnapshotUpkeep {
     const clusterKeys = listClusterKeys()
     // A thread cannot take on the rights of another account.
     if (isOwnedByOther(directory))
-      return this.#withConnection(
+      return withLogConnection(
+        database,
         async (connection) => (await uploadSnapshot(connection, new LogCipher(...clusterKeys), databaseFile)).position,
       )
     return new Promise((resolve, reject) => {
@@ -117,14 +122,5 @@ export class SnapshotUpkeep {
         reject(new Error('the snapshot was interrupted'))
       })
     })
-  }
-
-  async #withConnection<T>(work: (connection: LogConnection) => Promise<T>): Promise<T> {
-    const connection = new LogConnection(this.#parts.database)
-    try {
-      return await work(connection)
-    } finally {
-      connection.end()
-    }
   }
 }

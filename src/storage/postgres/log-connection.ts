@@ -105,6 +105,19 @@ export class LogConnection {
   }
 }
 
+/** Works with a connection of its own, which ends afterwards: for what is done a few times an hour. */
+export async function withLogConnection<T>(
+  database: LogDatabase,
+  work: (connection: LogConnection) => Promise<T>,
+): Promise<T> {
+  const connection = new LogConnection(database)
+  try {
+    return await work(connection)
+  } finally {
+    connection.end()
+  }
+}
+
 /** Positions stay far below 2^53. */
 const findTypeParser: typeof pg.types.getTypeParser = (oid: number, format?: 'text' | 'binary') =>
   oid === BIGINT_OID ? Number : pg.types.getTypeParser(oid, format as 'text')
