@@ -48,9 +48,9 @@ export class ContradictionJudge {
     try {
       const own = readLogStart(getDataPaths(directory).database)
       const fault = await withLogConnection(database, async (connection) => {
-        const found = await connection.run((client) => findFaultAfter(client, cipher, own))
-        if (found !== undefined) await proveLog(connection, cipher)
-        return found
+        const firstFault = await connection.run((client) => findFaultAfter(client, cipher, own))
+        if (firstFault !== undefined) await proveLog(connection, cipher)
+        return firstFault
       })
       if (fault === undefined) return
       fail(

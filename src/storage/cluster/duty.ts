@@ -2,10 +2,12 @@
 //
 // A row names the controller, and when it last proved itself. It is not an advisory lock, because that lives as long as a session: a
 // stopped process would keep it, a pooler would lend the session to others, and a promoted standby would not have it.
-import type { Clock, Instant } from '../../foundation/clock.ts'
+import type { Clock } from '../../foundation/clock.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Log } from '../../foundation/log.ts'
 import { LogConnection, type LogDatabase } from '../postgres/log-connection.ts'
+import { isWithin, type Moment, readMoment } from './moment.ts'
+import { Pause } from './pause.ts'
 
 /** `fabric`: the connections of routers. `timers`: work by the clock that one controller does for all. */
 export const dutyNames = ['fabric', 'timers'] as const
@@ -44,12 +46,6 @@ interface DutyParts {
   readonly isWanted?: () => boolean
 }
 
-/** When a proof began, by both clocks: a suspended machine stops the monotonic one, and the other one can be set. */
-interface Proof {
-  readonly monotonic: number
-  readonly wall: Instant
-}
-
 export class Duty {
   readonly #parts: DutyParts
   readonly #connection: LogConnection
@@ -58,12 +54,13 @@ export class Duty {
   readonly #acquiredListeners: (() => void)[] = []
   readonly #lostListeners: (() => void)[] = []
   readonly #running: Promise<void>
-  #proof: Proof | undefined
+  /** When the last proof began. */
+  #proof: Moment | undefined
   #expiry: NodeJS.Timeout | undefined
   #holder: string | undefined
   #isFailing = false
   #isClosed = false
-  #wake: () => void = () => {}
+  readonly #pause = new Pause()
 
   /** From now on this controller takes the duty if no other one has it. */
   constructor(parts: DutyParts) {
@@ -99,7 +96,7 @@ export class Duty {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#wake()
+    this.#pause.end()
     const wasHeld = this.isHeld
     this.#lose()
     await this.#running
@@ -122,7 +119,7 @@ export class Duty {
   async #run(): Promise<void> {
     while (!this.#isClosed) {
       await this.#prove()
-      await this.#pause(this.#parts.leaseMs / PROOFS_PER_LEASE)
+      await this.#pause.wait(this.#parts.leaseMs / PROOFS_PER_LEASE)
       if (!this.isHeld) this.#lose()
     }
   }
@@ -130,7 +127,7 @@ export class Duty {
   async #prove(): Promise<void> {
     const { name, node, clock, log, leaseMs, isWanted = () => true } = this.#parts
     if (!isWanted()) await this.#giveUp()
-    const proof = { monotonic: clock.monotonic(), wall: clock.now() }
+    const proof = readMoment(clock)
     const vacantAfter = (leaseMs * VACANT_AFTER_LEASES) / MS_PER_SECOND
     try {
       const { rows } = await this.#connection.run((client) =>
@@ -156,7 +153,7 @@ export class Duty {
     }
   }
 
-  #hold(proof: Proof): void {
+  #hold(proof: Moment): void {
     const { clock, leaseMs, log, name } = this.#parts
     const hadProof = this.#proof !== undefined
     this.#proof = proof
@@ -167,9 +164,8 @@ export class Duty {
     for (const listener of this.#acquiredListeners) listener()
   }
 
-  #isValid({ monotonic, wall }: Proof): boolean {
-    const { clock, leaseMs } = this.#parts
-    return clock.monotonic() - monotonic < leaseMs && clock.now() - wall < leaseMs
+  #isValid(proof: Moment): boolean {
+    return isWithin(this.#parts.clock, proof, this.#parts.leaseMs)
   }
 
   #lose(): void {
@@ -178,16 +174,5 @@ export class Duty {
     this.#proof = undefined
     this.#parts.log.info({ duty: this.#parts.name }, 'this controller no longer has a duty of the cluster')
     for (const listener of this.#lostListeners) listener()
-  }
-
-  #pause(milliseconds: number): Promise<void> {
-    if (this.#isClosed) return Promise.resolve()
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
   }
 }

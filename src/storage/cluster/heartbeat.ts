@@ -3,6 +3,7 @@ import type { Log } from '../../foundation/log.ts'
 import type { Store } from '../store.ts'
 import type { Lease } from './lease.ts'
 import { type ClusterNodes, NodeNameTakenError } from './nodes.ts'
+import { Pause } from './pause.ts'
 
 /** How many times in the time of a lease. */
 const BEATS_OF_LEASE = 3
@@ -26,7 +27,7 @@ export class Heartbeat {
   #isClosed = false
   #isFailing = false
   #beating: Promise<void> | undefined
-  #wake: () => void = () => {}
+  readonly #pause = new Pause()
 
   constructor(parts: HeartbeatParts) {
     this.#parts = parts
@@ -35,12 +36,12 @@ export class Heartbeat {
 
   /** Beats now, unless it does already. */
   hurry(): void {
-    if (!this.#beating) this.#wake()
+    if (!this.#beating) this.#pause.interrupt()
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#wake()
+    this.#pause.end()
     await this.#running
   }
 
@@ -50,21 +51,15 @@ export class Heartbeat {
       await this.#beating
       this.#beating = undefined
       this.#parts.lease.notice()
-      await this.#pause()
+      await this.#pause.wait(this.#chooseInterval())
     }
   }
 
-  #pause(): Promise<void> {
+  /** Returns the time until the next contact, in milliseconds. */
+  #chooseInterval(): number {
     const { lease } = this.#parts
     // A contact that took longer than the lease, as if the process was stopped meanwhile, is followed by another one at once.
-    const milliseconds = this.#isFailing ? RETRY_MS : lease.isHeld ? lease.durationMs / BEATS_OF_LEASE : 1
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, this.#isClosed ? 0 : milliseconds)
-      this.#wake = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-    })
+    return this.#isFailing ? RETRY_MS : lease.isHeld ? lease.durationMs / BEATS_OF_LEASE : 1
   }
 
   async #beat(): Promise<void> {
@@ -72,7 +67,7 @@ export class Heartbeat {
     const from = lease.now()
     const { position } = store
     try {
-      const head = await nodes.report(store.position, () => lease.now().wall)
+      const head = await nodes.report(position, () => lease.now().wall)
       const { headChain } = nodes
       if (store.position < head) await catchUp()
       if (store.position < head) throw new Error(`the log is at ${head}, and this controller at ${store.position}`)

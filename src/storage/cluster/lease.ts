@@ -1,12 +1,7 @@
 // The lease of a controller among several: how long after its last contact with the log it may grant rights.
-import type { Clock, Instant } from '../../foundation/clock.ts'
+import type { Clock } from '../../foundation/clock.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
-
-/** A moment by both clocks: the monotonic one stands still while a machine is suspended, and the other one may be set. */
-export interface Moment {
-  readonly monotonic: number
-  readonly wall: Instant
-}
+import { isWithin, type Moment, readMoment } from './moment.ts'
 
 /** How long what grants a right waits for contact, before it is refused. */
 const MAX_WAIT_MS = 5_000
@@ -37,10 +32,7 @@ export class Lease {
 
   /** Whether all that others committed before the lease is applied here, so that rights may be granted. */
   get isHeld(): boolean {
-    const proof = this.#proof
-    if (!proof) return false
-    const { durationMs } = this
-    return this.#clock.monotonic() - proof.monotonic < durationMs && this.#clock.now() - proof.wall < durationMs
+    return this.#proof !== undefined && isWithin(this.#clock, this.#proof, this.durationMs)
   }
 
   /** How long ago the last contact began. */
@@ -54,7 +46,7 @@ export class Lease {
   }
 
   now(): Moment {
-    return { monotonic: this.#clock.monotonic(), wall: this.#clock.now() }
+    return readMoment(this.#clock)
   }
 
   /** Rights may be granted again, counted from the moment at which the proof of contact began. */
