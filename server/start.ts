@@ -16,16 +16,13 @@ import {
 import { getDataPaths } from '../src/settings/data-directory.ts'
 import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
-import { BASE_PATHS } from './api/mount-points.ts'
+import { listApiPaths } from './api/mount-points.ts'
 import { buildApp } from './app.ts'
 import { listen } from './listeners/listen.ts'
 import { LogOutput } from './logging/log-output.ts'
 import { EventLoopDelay } from './monitoring/load.ts'
 import { openMetrics } from './monitoring/open-metrics.ts'
 import { startTimers } from './timers.ts'
-
-/** The names of the APIs for clients that look for controllers. */
-const apiPaths = { 'edge-client': BASE_PATHS.client, 'edge-management': BASE_PATHS.management }
 
 export interface StartOptions {
   readonly directory: string
@@ -91,7 +88,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
     const app = await buildApp(controller, { load, metrics: await openMetrics(controller, load), hasConsole: true })
     const listening = await listen(app, controller)
     opened.add(() => listening.close())
-    await controller.membership.announce(system, apiPaths)
+    await controller.membership.announce(system, listApiPaths(config))
     const bootstrapToken = (await hasUsableAdministrator(system)) ? undefined : await createBootstrapToken(controller)
     opened.add(startTimers(controller))
     load.start()

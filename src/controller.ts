@@ -423,7 +423,12 @@ async function assemble(
   const watching = [unauditedChanges, posture.deadlines, events, webhooks.deliveries]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation, ...watching)
   store.recordBy(modelLog, endedSessions, controllerList, posture.deadlines, ...(cluster ? [cluster.comparison] : []))
-  const enrollments = new EnrollmentIssuer(entities, config, authority)
+  const enrollments = new EnrollmentIssuer({
+    ...{ entities, config, authority },
+    listControlAddresses: () => (oidc.isActive ? controllerList.addresses : []),
+  })
+  // The JWTs that records show name the controllers.
+  for (const source of [oidc, controllerList]) source.onChange(() => records.cache.clear())
   const membership = await ControllerMembership.load({
     ...{ db: store.db, entities, config, authority },
     node: cluster?.name,

@@ -1,10 +1,26 @@
 // The base paths of the APIs, and the older paths that clients still use.
-import type { Api } from '../../src/settings/config.ts'
+import type { Api, Config, ListenerApi } from '../../src/settings/config.ts'
 
 export const BASE_PATHS: Readonly<Record<Api, string>> = {
   client: '/edge/client/v1',
   management: '/edge/management/v1',
   fabric: '/fabric/v1',
+}
+
+/** By the name under which clients look for an API: the API that listeners carry, and its path. */
+const ANNOUNCED: Readonly<Record<string, readonly [ListenerApi, path: string]>> = {
+  'edge-client': ['client', BASE_PATHS.client],
+  'edge-management': ['management', BASE_PATHS.management],
+  'edge-oidc': ['oidc', '/oidc'],
+  fabric: ['fabric', BASE_PATHS.fabric],
+}
+
+/** The paths of the APIs that any listener carries, by the name under which clients look for them. */
+export function listApiPaths({ listeners }: Pick<Config, 'listeners'>): Record<string, string> {
+  const isServed = (api: ListenerApi) => listeners.some(({ apis }) => apis.includes(api))
+  return Object.fromEntries(
+    Object.entries(ANNOUNCED).flatMap(([name, [api, path]]) => (isServed(api) ? [[name, path]] : [])),
+  )
 }
 
 const LEGACY_CLIENT = '/edge/v1'

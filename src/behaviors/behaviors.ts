@@ -97,7 +97,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(certificates, certificateBehavior)
   behaviors.register(configTypes, new ConfigTypeBehavior(schemas))
   behaviors.register(configs, new ConfigBehavior(schemas))
-  behaviors.register(controllers, new ControllerBehavior(membership))
+  behaviors.register(controllers, new ControllerBehavior(membership, oidc))
   behaviors.register(controllerSettings, new ControllerSettingBehavior())
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))

@@ -490,6 +490,11 @@ export function getAdvertisedAddress(config: Config): string {
   return config.advertise[0] ?? config.listeners.find(({ tls }) => tls)?.address ?? ''
 }
 
+/** The addresses that clients use, each `host:port`. */
+export function listAdvertisedAddresses(config: Config): readonly string[] {
+  return config.advertise.length > 0 ? config.advertise : [getAdvertisedAddress(config)]
+}
+
 /** The address at which routers reach this controller, and no other one. */
 export function getControlAddress(config: Config): string {
   return `tls:${config['control.advertise'] ?? getAdvertisedAddress(config)}`

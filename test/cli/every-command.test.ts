@@ -100,7 +100,7 @@ beforeAll(async () => {
     certPem,
     fingerprint: 'none',
     publicKeyPrint: 'of another',
-    apiAddresses: {},
+    servedAddresses: {},
   }
   await first.system.write(async (tx) =>
     first.controller.entities.insert(tx, controllers, newEntity(tx, controllers, other)),

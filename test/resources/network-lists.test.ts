@@ -1,5 +1,6 @@
 // The overview of administrators: the summary, the role attributes in use, the controllers and their settings.
 import { beforeAll, describe, expect, it } from 'vitest'
+import { listApiPaths } from '../../server/api/mount-points.ts'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
 import { newEntity } from '../../src/storage/entities/entities.ts'
 import { CLIENT, MANAGEMENT } from '../world/controller.ts'
@@ -171,6 +172,26 @@ describe('the controllers of the network', () => {
       expect(response.body.data[0].name).toBe('127.0.0.1')
       expect(response.body.data[0]).toHaveProperty('ctrlAddress', 'tls:127.0.0.1:1280')
     }
+  })
+
+  it('show clients the APIs that are for them alone', async () => {
+    const listeners = [
+      { ...world.controller.config.listeners[0]!, apis: ['client', 'management', 'fabric', 'oidc'] as const },
+    ]
+    await world.controller.membership.announce(world.system, listApiPaths({ listeners }))
+    const { token } = await world.signIn()
+    const read = async (base: string) =>
+      (await world.send({ method: 'GET', path: `${base}/controllers`, token })).body.data[0]
+    const toAddress = (path: string) => [{ url: `https://127.0.0.1:1280${path}`, version: 'v1' }]
+    const ofClients = { 'edge-client': toAddress(CLIENT), 'edge-oidc': toAddress('/oidc') }
+
+    const ofClient = await read(CLIENT)
+
+    expect(ofClient.apiAddresses).toEqual(ofClients)
+    expect(await read(MANAGEMENT)).toMatchObject({
+      ctrlAddress: 'tls:127.0.0.1:1280',
+      apiAddresses: { ...ofClients, 'edge-management': toAddress(MANAGEMENT), fabric: toAddress('/fabric/v1') },
+    })
   })
 })
 

@@ -6,7 +6,7 @@ import type { Instant } from '../../foundation/clock.ts'
 import { errors, invalidError } from '../../foundation/errors.ts'
 import { newToken } from '../../foundation/ids.ts'
 import type { Authority } from '../../pki/authority.ts'
-import type { Config } from '../../settings/config.ts'
+import { type Config, getFirstControlAddress } from '../../settings/config.ts'
 import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import { signAuthorityJwt, signEnrollmentJwt, signNetworkJwt } from './jwts.ts'
@@ -33,16 +33,26 @@ export interface RequestedEnrollment extends RequestedExpiry {
 export type NewEnrollment = Pick<Enrollment, 'identityId' | 'method' | 'expiresAt'> &
   Partial<Pick<Enrollment, 'username' | 'caId' | 'isBootstrap'>>
 
+interface IssuerParts {
+  readonly entities: EntityStore
+  readonly config: Config
+  readonly authority: Authority
+  /** The addresses of the controllers of a cluster, for clients that choose between them; none if clients are to know one alone. */
+  listControlAddresses(): readonly string[]
+}
+
 export class EnrollmentIssuer {
   readonly #entities: EntityStore
   readonly #config: Config
   readonly #authority: Authority
+  readonly #listControlAddresses: () => readonly string[]
   #networkJwt: Promise<string> | undefined
 
-  constructor(entities: EntityStore, config: Config, authority: Authority) {
+  constructor({ entities, config, authority, listControlAddresses }: IssuerParts) {
     this.#entities = entities
     this.#config = config
     this.#authority = authority
+    this.#listControlAddresses = listControlAddresses
     // It names the certificate that the controller has no longer.
     authority.onChange(() => {
       this.#networkJwt = undefined
@@ -88,7 +98,14 @@ export class EnrollmentIssuer {
   signJwt({ token, method, expiresAt, ...whose }: Signable): Promise<string> {
     const parts = { config: this.#config, authority: this.#authority }
     const subject = whose.identityId ?? whose.edgeRouterId ?? whose.transitRouterId ?? ''
-    return signEnrollmentJwt(parts, { method, subject, token, expiresAt })
+    const controlAddresses = this.#chooseControlAddresses(whose.identityId != null)
+    return signEnrollmentJwt(parts, { method, subject, token, expiresAt, controlAddresses })
+  }
+
+  /** Two addresses force a router of release 1 into the data model, so that routers get the one name that leads to all controllers. */
+  #chooseControlAddresses(isForIdentity: boolean): readonly string[] {
+    const all = isForIdentity ? this.#listControlAddresses() : []
+    return all.length > 0 ? all : [getFirstControlAddress(this.#config)]
   }
 
   /**

@@ -5,7 +5,7 @@ import { newToken } from '../../foundation/ids.ts'
 import { toJwtAlgorithm } from '../../pki/algorithms.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import { type Config, getAdvertisedAddress, getFirstControlAddress } from '../../settings/config.ts'
+import { type Config, getAdvertisedAddress } from '../../settings/config.ts'
 
 /** The key that signs, and the settings that are advertised. */
 export interface EnrollmentSigner {
@@ -19,16 +19,18 @@ export interface EnrollmentClaims {
   readonly subject: string
   readonly token: string
   readonly expiresAt: Instant
+  /** The addresses at which routers reach the controllers, or the one at which they find the network. */
+  readonly controlAddresses: readonly string[]
 }
 
 /** The audience is one empty string and `iss` has no slash at its end: that is how clients know these tokens. */
 export function signEnrollmentJwt(
   signer: EnrollmentSigner,
-  { method, subject, token, expiresAt }: EnrollmentClaims,
+  { method, subject, token, expiresAt, controlAddresses }: EnrollmentClaims,
 ): Promise<string> {
   return signClaims(signer, {
     em: method,
-    ctrls: [getFirstControlAddress(signer.config)],
+    ctrls: controlAddresses,
     iss: `https://${getAdvertisedAddress(signer.config)}`,
     sub: subject,
     aud: [''],

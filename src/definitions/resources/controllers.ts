@@ -3,7 +3,7 @@ import { f } from '../schema/fields.ts'
 import { typed } from '../schema/json-schema.ts'
 import { defineResource } from './define.ts'
 
-/** By API: its address. */
+/** By API: its addresses. */
 export type ApiAddresses = Readonly<Record<string, readonly { readonly url: string; readonly version: string }[]>>
 
 const apiAddresses = typed<ApiAddresses>({
@@ -21,7 +21,8 @@ export const controllers = defineResource({
   fields: {
     name: f.text({ access: 'read', filter: true }),
     ctrlAddress: f.text({ access: 'read', nullable: true, filter: true }),
-    apiAddresses: f.json(apiAddresses, { access: 'read' }),
+    // The addresses of all APIs that it serves, in the order in which it advertises them.
+    servedAddresses: f.json(apiAddresses, { access: 'internal' }),
     certPem: f.text({ access: 'read', filter: true }),
     fingerprint: f.text({ access: 'read', filter: true }),
     // Its name in a cluster: by it a controller finds its own record again.
@@ -30,7 +31,8 @@ export const controllers = defineResource({
     publicKeyPrint: f.text({ access: 'internal' }),
     lastJoinedAt: f.time({ access: 'read', default: 0, filter: true }),
   },
-  computed: { isOnline: { type: 'boolean', 'x-offline': null } },
+  computedFrom: ['node'],
+  computed: { isOnline: { type: 'boolean', 'x-offline': null }, apiAddresses },
   verbs: ['list'],
   columns: ['id', 'name', 'fingerprint', 'lastJoinedAt'],
   example: { create: {}, filter: 'name contains "example"' },

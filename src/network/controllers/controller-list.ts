@@ -23,6 +23,7 @@ export class ControllerList implements SideEffect, CommitRecorder {
   /** Id → address, in the order of their records. */
   #addresses = new Map<string, string>()
   #version = 0
+  readonly #listeners: (() => void)[] = []
   /** One object for all routers, so that it is encoded once. */
   #announcement: ControllerAnnouncement | undefined
 
@@ -33,6 +34,16 @@ export class ControllerList implements SideEffect, CommitRecorder {
   /** Whether routers reach a controller by an address of its own. */
   has(controllerId: string): boolean {
     return this.#addresses.has(controllerId)
+  }
+
+  /** The address of each controller for routers. */
+  get addresses(): readonly string[] {
+    return [...this.#addresses.values()]
+  }
+
+  /** Has a listener called after each change of the list. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 
   get size(): number {
@@ -88,6 +99,7 @@ export class ControllerList implements SideEffect, CommitRecorder {
 
   #sendAll(): void {
     this.#announcement = undefined
+    for (const listener of this.#listeners) listener()
     for (const router of this.#connected.list()) this.send(router)
   }
 }

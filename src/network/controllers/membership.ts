@@ -9,6 +9,7 @@ import {
   getControlAddress,
   hasOwnControlListener,
   invalidSettingError,
+  listAdvertisedAddresses,
   splitAddress,
 } from '../../settings/config.ts'
 import type { Database } from '../../storage/database.ts'
@@ -55,9 +56,11 @@ export class ControllerMembership {
     return (await first.executeTakeFirst())?.id
   }
 
-  /** Whether the controller of a record runs, as far as this one knows. */
-  isOnline({ id, name }: { readonly id: string; readonly name?: unknown }): boolean {
-    return id === this.#ownId || (this.#parts.node !== undefined && this.#parts.isLive(String(name)))
+  /** Whether the controller of a record runs, as far as this one knows. @param node its name in the cluster; null if it is alone */
+  isOnline(id: string, node: unknown): boolean {
+    return (
+      id === this.#ownId || (typeof node === 'string' && this.#parts.node !== undefined && this.#parts.isLive(node))
+    )
   }
 
   /**
@@ -71,7 +74,7 @@ export class ControllerMembership {
       name: node ?? splitAddress(address).host,
       // Routers that are connected to one controller at a time find it by a name that is not its own.
       ctrlAddress: node === undefined || hasOwnControlListener(config) ? getControlAddress(config) : null,
-      apiAddresses: toApiAddresses(`https://${address}`, apiPaths),
+      servedAddresses: toApiAddresses(config, apiPaths),
       ...toCertificateValues(authority),
       publicKeyPrint: computePublicKeyPrint(authority.server.certificate),
       node: node ?? null,
@@ -150,7 +153,9 @@ function toCertificateValues({ server: { certificate } }: Authority) {
   return { certPem: toCertificatePem(certificate), fingerprint: computeFingerprint(certificate) }
 }
 
-/** The addresses of each API. */
-function toApiAddresses(base: string, apiPaths: Readonly<Record<string, string>>): ApiAddresses {
-  return Object.fromEntries(Object.entries(apiPaths).map(([api, path]) => [api, [{ url: base + path, version: 'v1' }]]))
+/** The addresses of each API, in the order in which they are advertised. */
+function toApiAddresses(config: Config, apiPaths: Readonly<Record<string, string>>): ApiAddresses {
+  const bases = listAdvertisedAddresses(config).map((address) => `https://${address}`)
+  const toAddresses = (path: string) => bases.map((base) => ({ url: base + path, version: 'v1' }))
+  return Object.fromEntries(Object.entries(apiPaths).map(([api, path]) => [api, toAddresses(path)]))
 }

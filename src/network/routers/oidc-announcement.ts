@@ -17,6 +17,7 @@ export class OidcAnnouncement implements DerivedRows {
   /** Each router that has enrolled, and whether it supports sessions of OpenID Connect. */
   #support = new Map<string, boolean>()
   #unsupportingCount = 0
+  readonly #listeners: (() => void)[] = []
 
   constructor(mode: 'auto' | 'always' | 'never') {
     this.mode = mode
@@ -25,6 +26,11 @@ export class OidcAnnouncement implements DerivedRows {
   /** Whether clients are told. */
   get isActive(): boolean {
     return this.mode === 'always' || (this.mode === 'auto' && this.#unsupportingCount === 0)
+  }
+
+  /** Has a listener called after each change of whether clients are told. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
   }
 
   /** Whether a router supports sessions of OpenID Connect; undefined if it has not enrolled. */
@@ -54,6 +60,7 @@ export class OidcAnnouncement implements DerivedRows {
   }
 
   apply({ changes }: Commit): void {
+    const wasActive = this.isActive
     for (const { resource, id, after } of changes) {
       if (resource !== 'edge-routers' && resource !== 'routers') continue
       if (this.#support.get(id) === false) this.#unsupportingCount--
@@ -65,5 +72,6 @@ export class OidcAnnouncement implements DerivedRows {
       this.#support.set(id, isSupported)
       if (!isSupported) this.#unsupportingCount++
     }
+    if (this.isActive !== wasActive) for (const listener of this.#listeners) listener()
   }
 }

@@ -416,7 +416,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     [
       ['name', 'text'],
       ['ctrlAddress', 'text', 'null'],
-      ['apiAddresses', 'text'],
+      ['servedAddresses', 'text'],
       ['certPem', 'text'],
       ['fingerprint', 'text'],
       ['node', 'text', 'null'],
