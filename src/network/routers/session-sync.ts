@@ -17,11 +17,11 @@ import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
 import type { RouterApiSession, SessionAnnouncement } from './router-connection.ts'
 
 // Changes of this time are announced together: of a thousand sign-ins a second each waits this long at most. To write to a router costs some
-// 40 µs, so that it is longer if many are connected: when all clients of 500 routers come back at once, to tell each router of each sign-in
-// costs more than the sign-ins do.
+// 40 µs, so that the announcements to many of them would cost more than the sign-ins of a crowd do: the next ones wait for so many times as
+// long as the last ones took, and the changes meanwhile share their messages.
 const MIN_BATCH_MS = 5
-const BATCH_MS_PER_ROUTER = 0.1
-const MAX_BATCH_MS = 100
+const REST_TIMES = 9
+const MAX_BATCH_MS = 250
 
 // The size of the parts in which routers receive all API sessions. Other changes are announced in parts of this size, too.
 const PART_SIZE = 100
@@ -77,6 +77,8 @@ export class SessionSync implements SideEffect {
   readonly #waitingSyncs: (() => void)[] = []
   #pending = emptyChanges()
   #isFlushScheduled = false
+  /** By the monotonic clock: later announcements wait until then. */
+  #restsUntil = 0
   /** Resolves when everything has been announced, what is pending included. */
   #flushed: Promise<void> = Promise.resolve()
   #isClosed = false
@@ -269,8 +271,8 @@ export class SessionSync implements SideEffect {
 
   /** Announces what is pending by then. Never before an earlier batch: what one adds the next one may remove. */
   async #flushAfter(earlier: Promise<void>): Promise<void> {
-    const routers = this.#connected.listEdgeRouters().length
-    const batchMs = Math.min(Math.max(MIN_BATCH_MS, routers * BATCH_MS_PER_ROUTER), MAX_BATCH_MS)
+    const restMs = this.#restsUntil - this.#clock.monotonic()
+    const batchMs = Math.min(Math.max(MIN_BATCH_MS, restMs), MAX_BATCH_MS)
     await new Promise((resolve) => setTimeout(resolve, batchMs))
     await earlier
     const pending = this.#pending
@@ -278,10 +280,16 @@ export class SessionSync implements SideEffect {
     this.#isFlushScheduled = false
     if (this.#isClosed) return
     try {
-      for (const announcement of await this.#toAnnouncements(pending)) {
+      const announcements = await this.#toAnnouncements(pending)
+      const begunAt = this.#clock.monotonic()
+      for (const announcement of announcements) {
         if (!isRemoval(announcement) && !this.#isLeading()) continue
         for (const { connection } of this.#connected.listEdgeRouters()) connection.announce(announcement)
       }
+      // Connections write what they were given in this turn at its end.
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      const endedAt = this.#clock.monotonic()
+      this.#restsUntil = endedAt + REST_TIMES * (endedAt - begunAt)
     } catch (error) {
       this.#log.error(
         { err: error },
