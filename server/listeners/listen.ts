@@ -34,6 +34,10 @@ const GRACE_MS = 10_000
 // How often connection timeouts are checked: a timeout is late by at most this.
 const CHECK_INTERVAL_MS = 1_000
 
+// Connections that wait to be accepted; the kernel allows 4,096 by default. One is accepted in each turn of the event loop, and of those beyond
+// the limit the kernel drops the packets: their clients send them again after times that double, so that the last of a crowd wait minutes.
+const MAX_BACKLOG = 65_535
+
 // Of OpenSSL, in bytes.
 const MAX_CONTEXT_LENGTH = 32
 
@@ -243,7 +247,7 @@ function bindListener(server: Server, { address }: ListenerConfig): Promise<void
   const { host, port } = splitAddress(address)
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ host, port }, () => {
+    server.listen({ host, port, backlog: MAX_BACKLOG }, () => {
       server.off('error', reject)
       resolve()
     })
