@@ -389,6 +389,7 @@ async function assemble(
     ...{ node: cluster?.name, catchUp, isLeading },
     takesRouters: () => cluster?.lease.isHeld ?? true,
     listNodesOf: (routerId: string) => presence?.listNodesOf(routerId) ?? [],
+    listIdsElsewhere: () => presence?.listIdsElsewhere() ?? [],
     listLiveNodes: () => listLiveNodes().filter((name) => name !== cluster?.name),
     createSystemContext,
   })

@@ -82,6 +82,8 @@ export interface FabricParts {
   listLiveNodes(): readonly string[]
   /** The names of the controllers that a router is connected to; empty if this one is alone. */
   listNodesOf(routerId: string): readonly string[]
+  /** The ids of the routers that other controllers have. */
+  listIdsElsewhere(): readonly string[]
   /** Whether routers that are not connected could be. */
   readonly takesRouters: () => boolean
   /** Whether this controller is the one of several that leads routers. */
@@ -130,10 +132,11 @@ export function createFabric(parts: FabricParts): Fabric {
       log.error({ err: error, terminatorId: terminator.id }, 'the record of a terminator could not be changed')
     })
   }
-  const { listNodesOf } = parts
+  const { listIdsElsewhere, listNodesOf } = parts
   const circuits = new Circuits({
     ...shared,
     ids,
+    listIdsElsewhere,
     listNodesOf,
     random: Math.random,
     rejectTerminator,

@@ -1,24 +1,20 @@
 // Routers of release 2 in a cluster: they are connected to every controller, and each of them routes.
 import { fromBinary } from '@bufbuild/protobuf'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   PeerState,
   PeerStateChangesSchema,
   UpdateCtrlAddressesSchema,
 } from '../../server/control-channel/messages/control_pb.ts'
-import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
-import { findFreePort } from '../world/free-port.ts'
-import { newName } from '../world/names.ts'
-import { TestPostgres } from '../world/postgres.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { FollowingRouter } from '../world/router/following-router.ts'
 import { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { TestNetwork } from '../world/router/network.ts'
-import { type ControlAddress, RouterAtAll } from '../world/router/router-at-all.ts'
+import { RoutedCluster, waitUntilAt, waitUntilEqual } from '../world/router/routed-cluster.ts'
 import { groupedHeaders, SimulatedRouter } from '../world/router/simulated-router.ts'
-import { TcpProxy } from '../world/tcp-proxy.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 30_000, interval: 20 }
 const SESSION_GRACE_MS = 10_000
@@ -26,67 +22,7 @@ const LEASE_MS = 3_000
 const ROUTER_GRACE_MS = 60_000
 const API_SESSIONS_ADDED = 20200
 
-let server: TestPostgres
-let cluster: TestCluster
-let shared: number
-let addresses: Map<string, ControlAddress>
-let routers: RouterAtAll[]
-let closeLast: () => void
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-
-beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-  shared = await findFreePort()
-  addresses = new Map()
-  routers = []
-  closeLast = () => {}
-  // A busy machine may take longer than a lease.
-  allowFaults(/could not be proven|has no contact with the cluster/)
-})
-afterEach(async () => {
-  await Promise.all(routers.map((router) => router.close()))
-  await cluster?.close()
-  closeLast()
-})
-
-/** Opens a controller that routers reach at an address of its own, and at one that leads to all. */
-async function open(name: string, others: Record<string, unknown> = {}): Promise<TestController> {
-  const own = `127.0.0.1:${await findFreePort()}`
-  const listeners = [
-    { address: '127.0.0.1:0', apis: ['client', 'management', 'fabric'] },
-    { address: own, apis: ['control'] },
-    { address: `127.0.0.1:${shared}`, apis: ['control'], shared: true },
-  ]
-  const settings = { listeners, 'control.advertise': own, 'control.shared': `127.0.0.1:${shared}`, ...others }
-  const node = await cluster.open(name, { settings })
-  const { rootPem } = await node.listen()
-  await node.controller.membership.announce(node.system, {})
-  addresses.set(name, { url: `https://${own}`, rootPem })
-  return node
-}
-
-/** Two controllers; the first one leads. */
-async function openBoth(): Promise<[TestController, TestController]> {
-  const first = await open('first')
-  await expect.poll(() => first.controller.routers.presence?.isHere, SOON).toBe(true)
-  const second = await open('second')
-  await waitUntilEqual(first, second)
-  return [first, second]
-}
-
-const waitUntilEqual = (one: TestController, other: TestController) =>
-  expect.poll(() => one.controller.store.position === other.controller.store.position, SOON).toBe(true)
-
-async function newRouter(world: TestController, ...names: string[]): Promise<RouterAtAll> {
-  const router = new RouterAtAll(await enrolledRouter(world, { name: newName('router') }))
-  routers.push(router)
-  for (const name of names) await router.connect(name, addresses.get(name)!)
-  return router
-}
+const world = useClusterPerTest(RoutedCluster)
 
 async function takeList(router: ForwardingRouter) {
   const { addresses, index, isLeader, controllers } = fromBinary(
@@ -108,13 +44,6 @@ async function takePeer(router: ForwardingRouter, peerId: string, state: PeerSta
   }
 }
 
-/** Waits until the controllers know of each other that they have a router. */
-async function waitUntilAt(router: RouterAtAll, ...nodes: TestController[]): Promise<void> {
-  const names = nodes.map(({ controller }) => controller.cluster?.name)
-  for (const { controller } of nodes)
-    await expect.poll(() => controller.routers.presence?.listNodesOf(router.id), SOON).toEqual(names)
-}
-
 async function isOnline({ send, admin }: TestController, id: string): Promise<boolean> {
   const { body } = await send({ method: 'GET', path: `${MANAGEMENT}/edge-routers/${id}`, token: await admin() })
   return body.data.isOnline
@@ -126,23 +55,15 @@ async function readControllers({ send, admin }: TestController, id: string): Pro
   return body.data.controllers
 }
 
-/** A service with a host at the router. */
-async function host(world: TestController, router: RouterAtAll): Promise<{ network: TestNetwork; serviceId: string }> {
-  const network = await TestNetwork.over(world, addresses.get('first')!)
-  const serviceId = await network.service()
-  await network.terminator(serviceId, router.at('first'))
-  return { network, serviceId }
-}
-
 describe('the list of controllers', () => {
   it('is the same from each of them, which has an id of its own', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
     const [one, other] = [router.at('first'), router.at('second')]
     const ids = [first, second].map(({ controller }) => controller.membership.ownId)
     expect([idOf(one), idOf(other)]).toEqual(ids)
     const list = await takeList(one)
-    const urls = ['first', 'second'].map((name) => addresses.get(name)!.url.replace('https://', 'tls:'))
+    const urls = ['first', 'second'].map((name) => world.cluster.addresses.get(name)!.url.replace('https://', 'tls:'))
     expect(list).toMatchObject({ addresses: urls, isLeader: true })
     expect(list.entries).toEqual([
       [ids[0], urls[0]],
@@ -152,11 +73,11 @@ describe('the list of controllers', () => {
   })
 
   it('has a greater index once another controller begins, and keeps one that has stopped', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
     const before = await takeList(router.at('first'))
-    await cluster.stop(second)
-    const third = await open('third')
+    await world.cluster.stop(second)
+    const third = await world.cluster.open('third')
     const after = await takeList(router.at('first'))
     expect(after.index).toBeGreaterThan(before.index)
     expect(after.entries.map(([id]) => id)).toEqual([
@@ -166,16 +87,16 @@ describe('the list of controllers', () => {
   })
 
   it('is sent again to a router that asks for it', async () => {
-    const [first] = await openBoth()
-    const router = await newRouter(first, 'first')
+    const [first] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first')
     const list = await takeList(router.at('first'))
     router.at('first').wire.send(1055)
     expect(await takeList(router.at('first'))).toEqual(list)
   })
 
   it('does not change when a controller begins again', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first')
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first')
     const list = await takeList(router.at('first'))
     await second.controller.membership.announce(second.system, {})
     router.at('first').wire.send(1055)
@@ -183,10 +104,10 @@ describe('the list of controllers', () => {
   })
 
   it('is all that a router learns at the address that leads to all, from a controller that is not in it', async () => {
-    const [first] = await openBoth()
+    const [first] = await world.cluster.openBoth()
     const enrolled = await enrolledRouter(first)
-    const { rootPem } = addresses.get('first')!
-    const wire = await SimulatedRouter.open({ url: `https://127.0.0.1:${shared}`, rootPem, ...enrolled })
+    const { rootPem } = world.cluster.addresses.get('first')!
+    const wire = await SimulatedRouter.open({ url: `https://127.0.0.1:${world.cluster.shared}`, rootPem, ...enrolled })
     wire.introduce(enrolled.id, groupedHeaders())
     const id = (await wire.takeType(2)).headers.get(8)?.toString()
     const { controllers } = fromBinary(UpdateCtrlAddressesSchema, (await wire.takeType(1037)).body)
@@ -197,32 +118,34 @@ describe('the list of controllers', () => {
   })
 
   it('is not told to routers of release 1, which one controller takes, at either of its addresses', async () => {
-    const [first, second] = await openBoth()
+    const [first, second] = await world.cluster.openBoth()
     const enrolled = await enrolledRouter(first)
     await waitUntilEqual(first, second)
-    await expect(ForwardingRouter.connect(addresses.get('second')!, enrolled)).rejects.toThrow('the connection ended')
-    const router = await ForwardingRouter.connect(addresses.get('first')!, enrolled)
+    await expect(ForwardingRouter.connect(world.cluster.addresses.get('second')!, enrolled)).rejects.toThrow(
+      'the connection ended',
+    )
+    const router = await ForwardingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
     await router.settle()
     expect(router.wire.received.map(({ type }) => type)).not.toContain(1037)
     await router.wire.close()
     await expect.poll(() => first.controller.routers.connected.size, SOON).toBe(0)
-    const url = `https://127.0.0.1:${shared}`
-    const again = await ForwardingRouter.connect({ ...addresses.get('first')!, url }, enrolled)
+    const url = `https://127.0.0.1:${world.cluster.shared}`
+    const again = await ForwardingRouter.connect({ ...world.cluster.addresses.get('first')!, url }, enrolled)
     expect(first.controller.routers.connected.listIds()).toEqual([enrolled.id])
     await again.wire.close()
   })
 
   it('has each address once: a controller does not begin at the address of one that runs', async () => {
-    const [first, second] = await openBoth()
+    const [first, second] = await world.cluster.openBoth()
     const { config } = first.controller
     const own = config['control.advertise']
-    const third = await cluster.open('third', {
+    const third = await world.cluster.cluster.open('third', {
       settings: { 'control.advertise': own, listeners: config.listeners, 'control.shared': config['control.shared'] },
     })
     await expect(third.controller.membership.announce(third.system, {})).rejects.toThrow(
       /routers reach the controller first/,
     )
-    await cluster.stop(first)
+    await world.cluster.stop(first)
     await expect
       .poll(
         () =>
@@ -239,17 +162,17 @@ describe('the list of controllers', () => {
 })
 
 it('a controller tells clients that it is one of several together with OpenID Connect alone', async () => {
-  const node = await open('first', { 'oidc.announce': 'always' })
+  const node = await world.cluster.open('first', { 'oidc.announce': 'always' })
   const { body } = await node.send({ method: 'GET', path: '/version' })
   expect(body.data.capabilities).toEqual(['OIDC_AUTH', 'HA_CONTROLLER'])
-  const other = await cluster.open('second', { settings: { 'oidc.announce': 'never' } })
+  const other = await world.cluster.cluster.open('second', { settings: { 'oidc.announce': 'never' } })
   expect((await other.send({ method: 'GET', path: '/version' })).body.data.capabilities).toEqual([])
 })
 
 describe('a router of release 2', () => {
   it('is online as long as any controller has it', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
     await waitUntilAt(router, first, second)
     expect(await readControllers(second, router.id)).toEqual(['first', 'second'])
     await router.disconnect('first')
@@ -260,8 +183,8 @@ describe('a router of release 2', () => {
   })
 
   it('learns of routers that other controllers have', async () => {
-    const [first] = await openBoth()
-    const [one, other] = [await newRouter(first, 'first'), await newRouter(first, 'second')]
+    const [first] = await world.cluster.openBoth()
+    const [one, other] = [await world.cluster.router(first, 'first'), await world.cluster.router(first, 'second')]
     expect(await takePeer(one.at('first'), other.id, PeerState.Healthy)).toBe('v2.0.3')
     expect(await takePeer(other.at('second'), one.id, PeerState.Healthy)).toBe('v2.0.3')
     await one.disconnect('first')
@@ -269,9 +192,9 @@ describe('a router of release 2', () => {
   })
 
   it('gets circuits from each controller', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
-    const { network, serviceId } = await host(first, router)
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { network, serviceId } = await world.cluster.host(first, router)
     await waitUntilEqual(first, second)
     for (const name of ['first', 'second']) {
       const { circuitId } = await router.at(name).dial(await network.client(serviceId))
@@ -281,9 +204,12 @@ describe('a router of release 2', () => {
   })
 
   it('is not used for a dial by a controller that it is not connected to, which says who has it', async () => {
-    const [first, second] = await openBoth()
-    const [router, other] = [await newRouter(first, 'first', 'second'), await newRouter(first, 'first')]
-    const { network, serviceId } = await host(first, other)
+    const [first, second] = await world.cluster.openBoth()
+    const [router, other] = [
+      await world.cluster.router(first, 'first', 'second'),
+      await world.cluster.router(first, 'first'),
+    ]
+    const { network, serviceId } = await world.cluster.host(first, other)
     await waitUntilEqual(first, second)
     await expect.poll(() => second.controller.routers.presence?.findRouter(other.id), SOON).toBeDefined()
     const refused = await router.at('second').dial(await network.client(serviceId))
@@ -292,10 +218,10 @@ describe('a router of release 2', () => {
   })
 
   it('is asked for its terminators, and told about API sessions, by the controller that leads', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
     await router.at('first').wire.takeType(API_SESSIONS_ADDED)
-    const { serviceId, network } = await host(first, router)
+    const { serviceId, network } = await world.cluster.host(first, router)
     await waitUntilEqual(first, second)
     for (const node of [first, second]) {
       node.clock.advance(40_000)
@@ -309,21 +235,21 @@ describe('a router of release 2', () => {
     const types = router.at('second').wire.received.map(({ type }) => type)
     expect(types).not.toContain(1041)
     expect(types).not.toContain(API_SESSIONS_ADDED)
-    await cluster.stop(first)
+    await world.cluster.stop(first)
     await router.at('second').wire.takeType(API_SESSIONS_ADDED)
   })
 
   it('continues with its index of the data model at another controller', async () => {
-    const [first] = await openBoth()
+    const [first] = await world.cluster.openBoth()
     const enrolled = await enrolledRouter(first)
-    const before = await FollowingRouter.connect(addresses.get('first')!, enrolled)
-    const network = await TestNetwork.over(first, addresses.get('first')!)
+    const before = await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
+    const network = await TestNetwork.over(first, world.cluster.addresses.get('first')!)
     before.subscribe()
     await before.reach(first.controller.routers.model.index)
     await network.service()
     await before.reach(first.controller.routers.model.index)
     await before.wire.close()
-    const after = await FollowingRouter.connect(addresses.get('second')!, enrolled, before.replica)
+    const after = await FollowingRouter.connect(world.cluster.addresses.get('second')!, enrolled, before.replica)
     after.subscribe()
     await network.service()
     await after.reach(first.controller.routers.model.index)
@@ -333,14 +259,15 @@ describe('a router of release 2', () => {
   })
 
   it('loses its connection to a controller that has no contact with the others, and keeps the circuits', async () => {
-    const { proxy, url } = await TcpProxy.before(cluster.url)
-    closeLast = () => proxy.close()
-    const first = await open('first')
-    const second = await open('second', { 'cluster.database': url })
-    const [router, hosting] = [await newRouter(first, 'first', 'second'), await newRouter(first, 'first', 'second')]
+    const first = await world.cluster.open('first')
+    const { node: second, proxy } = await world.cluster.openBehindProxy('second')
+    const [router, hosting] = [
+      await world.cluster.router(first, 'first', 'second'),
+      await world.cluster.router(first, 'first', 'second'),
+    ]
     await waitUntilAt(router, first, second)
     await waitUntilEqual(first, second)
-    const network = await TestNetwork.over(second, addresses.get('second')!)
+    const network = await TestNetwork.over(second, world.cluster.addresses.get('second')!)
     network.link(router.at('second'), hosting.at('second'))
     const serviceId = await network.service()
     await network.terminator(serviceId, hosting.at('second'))
@@ -353,7 +280,7 @@ describe('a router of release 2', () => {
     second.clock.advance(2 * ROUTER_GRACE_MS)
     second.controller.fabric.tick()
     proxy.isHolding = false
-    await router.connect('second', addresses.get('second')!)
+    await router.connect('second', world.cluster.addresses.get('second')!)
     second.controller.fabric.tick()
     expect(second.controller.fabric.circuits.get(circuitId)).toBeDefined()
     expect(router.unroutedIds).toEqual([])
@@ -362,14 +289,14 @@ describe('a router of release 2', () => {
 
 describe('a circuit', () => {
   it('belongs to the controller that created it: others leave it alone while that one runs, and let it go on after', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
-    const { network, serviceId } = await host(first, router)
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { network, serviceId } = await world.cluster.host(first, router)
     const { circuitId } = await router.at('first').dial(await network.client(serviceId))
     router.at('second').reportIdle({ [circuitId]: 1_000 })
     await router.at('second').settle()
     expect(second.controller.fabric.reports.inherited.list()).toEqual([])
-    await cluster.stop(first)
+    await world.cluster.stop(first)
     await expect.poll(() => second.controller.cluster?.listLiveNames(), SOON).toEqual(['second'])
     router.at('second').reportIdle({ [circuitId]: 1_000 })
     await router.at('second').settle()
@@ -379,9 +306,9 @@ describe('a circuit', () => {
   })
 
   it('goes on when its controller gives up its routers to be stopped', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
-    const { network, serviceId } = await host(first, router)
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { network, serviceId } = await world.cluster.host(first, router)
     await waitUntilEqual(first, second)
     const { circuitId } = await router.at('first').dial(await network.client(serviceId))
     await first.controller.cluster!.nodes.drain('first', true)
@@ -390,7 +317,7 @@ describe('a circuit', () => {
     first.clock.advance(10 * ROUTER_GRACE_MS)
     first.controller.fabric.tick()
     await first.controller.cluster!.nodes.drain('first', false)
-    const again = await router.connect('first', addresses.get('first')!)
+    const again = await router.connect('first', world.cluster.addresses.get('first')!)
     again.reportIdle({ [circuitId]: 1_000 })
     await again.settle()
     expect(router.unroutedIds).toEqual([])
@@ -398,9 +325,9 @@ describe('a circuit', () => {
   })
 
   it('ends when a change at another controller takes away its right', async () => {
-    const [first, second] = await openBoth()
-    const router = await newRouter(first, 'first', 'second')
-    const { network, serviceId } = await host(first, router)
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { network, serviceId } = await world.cluster.host(first, router)
     await waitUntilEqual(first, second)
     const created = [
       await router.at('first').dial(await network.client(serviceId)),

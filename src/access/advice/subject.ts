@@ -26,6 +26,8 @@ interface AdvisedIdentity extends NamedRoleBearer {
 export interface AdviceParts {
   readonly access: Access
   readonly store: Store
+  /** Whether clients are told that they can sign in by OpenID Connect. */
+  readonly routers: { readonly oidc: { readonly isActive: boolean } }
   readonly auth: {
     readonly policies: AuthPolicies
     readonly verifiedMfa: VerifiedMfa
@@ -44,11 +46,13 @@ export interface AdviceQuestion {
   readonly identity: AdvisedIdentity
   readonly service: NamedRoleBearer
   readonly type: PolicyType
+  /** Whether routers ask any controller about dials: those of other API sessions ask one alone. */
+  readonly isEveryControllerAsked: boolean
 }
 
 /** @throws NOT_FOUND */
 export async function readQuestion(
-  { access, store, auth }: AdviceParts,
+  { access, store, auth, routers }: AdviceParts,
   context: Context,
   identityId: string,
   serviceId: string,
@@ -76,6 +80,7 @@ export async function readQuestion(
     identity: withAttributes(identity),
     service: withAttributes(service),
     type,
+    isEveryControllerAsked: routers.oidc.isActive,
   }
 }
 

@@ -7,10 +7,11 @@ import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import { findMatchingIdentities } from '../impact/affected-identities.ts'
 import type { LiveSources } from '../live-state.ts'
 import { type AdviceLink, type NamedRecord, type Remedy, toSentenceList } from './chain.ts'
+import { findReachGap } from './controller-reach.ts'
 import { describeEnrolling, hasEnrolled } from './enrolling.ts'
 import { createPolicy, servicePolicyKind, toPlainName } from './remedies.ts'
 import { sortByName } from './service-policy-links.ts'
-import { type AdviceQuestion, findFreeRecordName } from './subject.ts'
+import { type AdviceQuestion, findFreeRecordName, readRouters } from './subject.ts'
 
 // More hosts are not named.
 const MAX_HOSTS = 3
@@ -31,8 +32,9 @@ export async function terminatorLink(question: AdviceQuestion): Promise<AdviceLi
   const places = (health: string) => judged.flatMap((one) => (one.health === health ? [describePlace(one.row)] : []))
   const healthy = places('passing')
   if (healthy.length > 0) {
+    const routers = judged.flatMap(({ row, health }) => (health === 'passing' ? [toRouter(row)] : []))
     const message = `${service.name} is hosted ${toSentenceList(healthy)}`
-    return { ...link, outcome: 'passed', message, terminators }
+    return { ...link, outcome: 'passed', message, terminators, ...(await judgeReach(question, routers)) }
   }
   const unknown = places('unknown')
   if (unknown.length > 0) {
@@ -44,6 +46,24 @@ export async function terminatorLink(question: AdviceQuestion): Promise<AdviceLi
   const marked = judged.find(({ reason }) => reason === MARKED)
   return { ...link, outcome: 'failed', message, terminators, ...(marked ? { remedy: makeDefault(marked.row.id) } : {}) }
 }
+
+const toRouter = ({ routerId, routerName }: Terminator): NamedRecord => ({ id: routerId, name: routerName })
+
+/** Judges whether a controller has both the routers of hosts and one that the client can be at. */
+async function judgeReach(
+  { access, context, identity, isEveryControllerAsked, service }: AdviceQuestion,
+  ofHosts: readonly NamedRecord[],
+): Promise<Partial<AdviceLink>> {
+  const { network } = access.live
+  const ofClient = await readRouters(context, access.index.compareRouters(identity, service.id).commonIds)
+  const gap = findReachGap(network, { ofClient, ofHosts }, isEveryControllerAsked)
+  if (!gap) return {}
+  if (gap.gap === 'some') return { warning: gap.message, hint: REACH_HINT }
+  return { outcome: 'failed', message: gap.message, hint: REACH_HINT }
+}
+
+const REACH_HINT =
+  'controller router list shows the controllers of each router, and controller doctor those that one does not reach'
 
 type Terminator = Awaited<ReturnType<typeof readTerminators>>[number]
 

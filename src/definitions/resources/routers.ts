@@ -145,6 +145,9 @@ export const routers = defineResource({
   },
   isConfidential: true,
   waysIn: routerWaysIn,
-  columns: ['id', 'name', 'isOnline', 'version', 'supportsOidc', 'linkCount', 'circuitCount', 'isVerified', 'disabled'],
+  columns: [
+    ...['id', 'name', 'isOnline', 'controllers', 'version', 'supportsOidc', 'linkCount', 'circuitCount', 'isVerified'],
+    'disabled',
+  ],
   example: { create: { name: 'transit-north', cost: 10 }, filter: 'disabled = false sort by name' },
 })

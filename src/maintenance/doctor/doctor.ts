@@ -31,6 +31,7 @@ import {
   type Network,
 } from './check-network.ts'
 import { checkOidc, checkRouterPosture, describeOidc } from './check-oidc.ts'
+import { checkRouterConnections } from './check-router-connections.ts'
 import { checkWebhooks } from './check-webhooks.ts'
 import {
   type Diagnosis,
@@ -123,6 +124,13 @@ export class Doctor {
       check('policies', 'every policy grants something', () => checkPolicies(network)),
       check('services', 'every service is hosted, and routers may carry it', () => checkServices(network)),
       check('routers', 'every router is connected', () => this.#checkRouters(context)),
+      ...(cluster
+        ? [
+            check('router connections', 'every router of release 2 is connected to each controller that runs', () =>
+              checkRouterConnections(context, cluster, access.live.network),
+            ),
+          ]
+        : []),
       check('data model', 'every connected router has its changes', () => this.#checkModel(context)),
       check('oidc', describeOidc(this.#options.oidc), () => checkOidc(network, this.#options.oidc)),
       check('guarded services', 'routers know the posture of every client', () => checkRouterPosture(network, access)),

@@ -76,6 +76,8 @@ interface CircuitCreationParts {
   readonly traces: IdentityTraces
   /** The names of the controllers that a router is connected to. */
   listNodesOf(routerId: string): readonly string[]
+  /** The ids of the routers that other controllers have. */
+  listIdsElsewhere(): readonly string[]
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs when all routers of a circuit forward its data. */
@@ -216,18 +218,31 @@ export class CircuitCreation {
       stickyTerminatorId: peerData.get(STICKY_TERMINATOR)?.toString(),
       random,
     })
-    if (!choice) throw new CircuitError('NO_PATH', 'no path leads to a terminator of the service')
+    if (!choice) throw this.#noPath(all)
     return choice
   }
 
-  /** Another controller may have the routers: this one routes over those alone that are connected to it. */
   #noneOnline(all: readonly LiveTerminator[]): CircuitError {
-    const nodes = new Set(all.flatMap(({ routerId }) => this.#parts.listNodesOf(routerId)))
-    const elsewhere = `: its routers are connected to the controller ${[...nodes].sort().join(', ')}, and not to this one`
-    return new CircuitError(
-      'NO_ONLINE_TERMINATORS',
-      `the service has no online terminators${nodes.size > 0 ? elsewhere : ''}`,
+    const elsewhere = this.#describeElsewhere(
+      'its routers are',
+      all.map(({ routerId }) => routerId),
     )
+    return new CircuitError('NO_ONLINE_TERMINATORS', `the service has no online terminators${elsewhere}`)
+  }
+
+  #noPath(all: readonly LiveTerminator[]): CircuitError {
+    const ids = [...all.map(({ routerId }) => routerId), ...this.#parts.listIdsElsewhere()]
+    const elsewhere = this.#describeElsewhere('routers that may lead there are', ids)
+    return new CircuitError('NO_PATH', `no path leads to a terminator of the service${elsewhere}`)
+  }
+
+  /** Another controller may have the routers: this one routes over those alone that are connected to it. */
+  #describeElsewhere(subject: string, routerIds: readonly string[]): string {
+    const { connected, listNodesOf } = this.#parts
+    const nodes = new Set(routerIds.filter((id) => !connected.get(id)).flatMap((id) => listNodesOf(id)))
+    return nodes.size > 0
+      ? `: ${subject} connected to the controller ${[...nodes].sort().join(', ')}, and not to this one`
+      : ''
   }
 
   /** Sends all routers of the path their parts at once, and waits for their results. */

@@ -31,6 +31,8 @@ interface CircuitsParts {
   readonly unroutes: Unroutes
   /** The names of the controllers that a router is connected to; empty if this one is alone. */
   listNodesOf(routerId: string): readonly string[]
+  /** The ids of the routers that other controllers have. */
+  listIdsElsewhere(): readonly string[]
   /** A random number in [0, 1). */
   readonly random: () => number
   /** Runs if the router of a terminator says that it does not know the address. */

@@ -1,0 +1,122 @@
+// Routers that some controllers of a cluster do not reach: dials, advice, the doctor and lists name the controllers that do.
+import { describe, expect, it } from 'vitest'
+import { MANAGEMENT, type TestController } from '../world/controller.ts'
+import { RoutedCluster, waitUntilAt, waitUntilEqual } from '../world/router/routed-cluster.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
+
+const SOON = { timeout: 30_000, interval: 20 }
+const world = useClusterPerTest(RoutedCluster)
+
+interface Link {
+  readonly link: string
+  readonly outcome: string
+  readonly message: string
+  readonly warning?: string
+  readonly hint?: string
+}
+
+async function advise({ send, admin }: TestController, identityId: string, serviceId: string): Promise<Link> {
+  const path = `${MANAGEMENT}/controller/policy/advise/${identityId}/${serviceId}?type=Dial`
+  const { body } = await send({ method: 'GET', path, token: await admin() })
+  return body.data.links.find(({ link }: Link) => link === 'terminator')
+}
+
+async function diagnose({ send, admin }: TestController): Promise<{ subject: string; message: string }[]> {
+  const { body } = await send({ method: 'GET', path: `${MANAGEMENT}/controller/doctor`, token: await admin() })
+  return body.data.diagnoses.filter(({ check }: { check: string }) => check === 'router connections')
+}
+
+describe('a dial', () => {
+  it('names the controller that has the router of the only host', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const atBoth = await world.cluster.router(first, 'first', 'second')
+    const hosting = await world.cluster.router(first, 'first')
+    const { network, serviceId } = await world.cluster.host(first, hosting)
+    await waitUntilEqual(first, second)
+    await expect.poll(() => second.controller.routers.presence?.listNodesOf(hosting.id), SOON).toEqual(['first'])
+    const refused = await atBoth.at('second').dial(await network.client(serviceId))
+    expect(refused.text).toContain('its routers are connected to the controller first, and not to this one')
+  })
+
+  it('names the controller that has a router over which a path may lead', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const [client, hosting] = [
+      await world.cluster.router(first, 'first', 'second'),
+      await world.cluster.router(first, 'first', 'second'),
+    ]
+    // Both have a link to it, and not to each other.
+    const between = await world.cluster.router(first, 'first')
+    const { network, serviceId } = await world.cluster.host(first, hosting)
+    network.link(client.at('first'), between.at('first'))
+    network.link(between.at('first'), hosting.at('first'))
+    await waitUntilEqual(first, second)
+    await expect.poll(() => second.controller.routers.presence?.listNodesOf(between.id), SOON).toEqual(['first'])
+    const refused = await client.at('second').dial(await network.client(serviceId))
+    expect(refused.text).toContain('no path leads to a terminator')
+    expect(refused.text).toContain('connected to the controller first, and not to this one')
+    expect((await client.at('first').dial(await network.client(serviceId))).circuitId).not.toBe('')
+  })
+})
+
+describe('advice on a dial', () => {
+  it('warns of the controllers whose dials fail, because they do not reach the router of the host', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const atBoth = await world.cluster.router(first, 'first', 'second')
+    const hosting = await world.cluster.router(first, 'first')
+    const { network, serviceId } = await world.cluster.host(first, hosting)
+    const { identityId } = await network.client(serviceId)
+    await waitUntilAt(atBoth, first, second)
+    await waitUntilEqual(first, second)
+    for (const node of [first, second]) {
+      await expect.poll(() => node.controller.routers.presence?.listNodesOf(hosting.id), SOON).toEqual(['first'])
+      const { outcome, warning, hint } = await advise(node, identityId, serviceId)
+      expect(outcome).toBe('passed')
+      expect(warning).toContain(
+        `a dial that second decides fails, because ${hosting.enrolled.name} is connected to first`,
+      )
+      expect(hint).toContain('controller router list')
+    }
+    await hosting.connect('second', world.cluster.addresses.get('second')!)
+    await waitUntilAt(hosting, first, second)
+    expect(await advise(second, identityId, serviceId)).not.toHaveProperty('warning')
+  })
+
+  it('denies it if no controller has both a router of the client and one of the host', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const client = await world.cluster.router(first, 'second')
+    const hosting = await world.cluster.router(first, 'first')
+    const { network, serviceId } = await world.cluster.host(first, hosting)
+    // The client uses one router, and the host another one.
+    const { identityId } = await network.client(serviceId)
+    const policies = await network.manage.get('/edge-router-policies')
+    for (const { id } of policies) await network.manage.change('DELETE', `/edge-router-policies/${id}`)
+    await network.manage.make('edge-router-policies', {
+      ...{ name: 'clients', semantic: 'AnyOf', identityRoles: ['#all'] },
+      edgeRouterRoles: [`@${client.id}`],
+    })
+    await waitUntilEqual(first, second)
+    await expect.poll(() => first.controller.routers.presence?.listNodesOf(client.id), SOON).toEqual(['second'])
+    const { outcome, message } = await advise(first, identityId, serviceId)
+    expect(outcome).toBe('failed')
+    expect(message).toContain('no controller has both')
+    expect(message).toContain(`${client.enrolled.name} is connected to second`)
+    expect(message).toContain(`${hosting.enrolled.name} is connected to first`)
+  })
+})
+
+it('the doctor names routers that do not reach a controller which runs, and no others', async () => {
+  const [first, second] = await world.cluster.openBoth()
+  const atBoth = await world.cluster.router(first, 'first', 'second')
+  const atOne = await world.cluster.router(first, 'first')
+  await waitUntilAt(atBoth, first, second)
+  await waitUntilEqual(first, second)
+  for (const node of [first, second]) {
+    await expect.poll(() => node.controller.routers.presence?.listNodesOf(atOne.id), SOON).toEqual(['first'])
+    const [diagnosis, ...others] = await diagnose(node)
+    expect(others).toEqual([])
+    expect(diagnosis?.subject).toBe(`edge-router ${atOne.enrolled.name}`)
+    expect(diagnosis?.message).toContain('it is connected to first, and not to second')
+  }
+  await world.cluster.stop(second)
+  await expect.poll(() => diagnose(first), SOON).toEqual([])
+})
