@@ -46,6 +46,21 @@ export function prepareQuery<const P extends readonly Parameter[], Row>(build: B
   }
 }
 
+/** Inserts a row and returns its key. */
+export type PreparedInsert<P extends readonly Parameter[]> = (db: Kysely<Database>, ...parameters: P) => Promise<number>
+
+/**
+ * Prepares a statement that inserts one row, whose key is an integer. It must not have a RETURNING clause: SQLite then copies each
+ * page before it changes it, so as to undo the statement alone, which costs more the more pages the transaction has changed before.
+ */
+export function prepareInsert<const P extends readonly Parameter[]>(build: Build<P, unknown>): PreparedInsert<P> {
+  const compile = prepareStatement(build)
+  return async (db, ...parameters) => {
+    const { insertId } = await db.executeQuery(compile(db, ...parameters))
+    return Number(insertId)
+  }
+}
+
 /**
  * Prepares a query of the rows in which a column has one of some values; `isAmong` is that condition. A single value is compared,
  * because a list takes four times as long to unpack as the row to find.

@@ -7,7 +7,14 @@ import { compiledResources } from '../../definitions/model/index.ts'
 import type { AnyResource, AnyRow } from '../../definitions/resources/define.ts'
 import type { Database } from '../database.ts'
 import { sqlText } from '../lists/sql-text.ts'
-import { type Parameter, type PreparedQuery, prepareQuery, prepareQueryAmong } from '../prepared-queries.ts'
+import {
+  type Parameter,
+  type PreparedInsert,
+  type PreparedQuery,
+  prepareInsert,
+  prepareQuery,
+  prepareQueryAmong,
+} from '../prepared-queries.ts'
 import { getSqlDialect } from '../sql-dialect.ts'
 import { isElementOf, type UntypedRow, untyped } from '../untyped.ts'
 import { subtypeConditions } from './subtypes.ts'
@@ -22,7 +29,7 @@ class RecordTable {
   readonly #byKeys: (db: Kysely<Database>, keys: readonly number[]) => Promise<AnyRow[]>
   readonly #idExists: PreparedQuery<[string], { id: string }>
   readonly #remove: PreparedQuery<[number], unknown>
-  readonly #insert: PreparedQuery<Parameter[], { n: number }>
+  readonly #insert: PreparedInsert<Parameter[]>
   readonly #columns: readonly string[]
   readonly #updates = new LRUCache<string, PreparedQuery<Parameter[], { n: number }>>({ max: MAX_UPDATE_STATEMENTS })
   readonly #members = new Map<string, MemberStatements>()
@@ -45,9 +52,9 @@ class RecordTable {
       return conditions.reduce((restricted, condition) => restricted.where(condition), query) as never
     })
     this.#remove = prepareQuery((db, n) => untyped(db).deleteFrom(table).where('n', '=', n))
-    this.#insert = prepareQuery((db, ...values) => {
+    this.#insert = prepareInsert((db, ...values) => {
       const row = Object.fromEntries(this.#columns.map((column, at) => [column, values[at] as Parameter]))
-      return untyped(db).insertInto(table).values(row).returning('n') as never
+      return untyped(db).insertInto(table).values(row)
     })
     for (const { table: members } of this.sets) this.#members.set(members, prepareMemberStatements(members))
   }
@@ -71,10 +78,8 @@ class RecordTable {
   }
 
   /** Stores a complete row and returns its key. */
-  async insert(db: Kysely<Database>, row: UntypedRow): Promise<number> {
-    const [stored] = await this.#insert(db, ...this.#columns.map((column) => row[column] ?? null))
-    if (!stored) throw new Error(`${this.#table} took no row`)
-    return stored.n
+  insert(db: Kysely<Database>, row: UntypedRow): Promise<number> {
+    return this.#insert(db, ...this.#columns.map((column) => row[column] ?? null))
   }
 
   /** Changes some columns of the record of that id and returns its key. */

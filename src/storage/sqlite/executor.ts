@@ -81,8 +81,8 @@ export class SqliteExecutor implements QueryExecutor {
       const parameters = toBindable(compiled.parameters)
       if (!isReadOnly) this.#permit.changed?.(compiled.query)
       if (statement.reader) return { rows: statement.all(parameters) as R[] }
-      const { changes } = statement.run(parameters)
-      return { rows: [], numAffectedRows: BigInt(changes) }
+      const { changes, lastInsertRowid } = statement.run(parameters)
+      return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) }
     } catch (error) {
       throw translateSqliteError(error)
     }

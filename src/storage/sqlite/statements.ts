@@ -1,5 +1,5 @@
 // Caches prepared statements, because preparing one takes longer than running most of our queries.
-import type { Statement } from 'better-sqlite3'
+import type { RunResult, Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import type { SqliteDatabase } from './connection.ts'
 
@@ -31,7 +31,7 @@ class PreparedStatement {
     return this.#statement.all(parameters).map((values) => this.#toRow(values))
   }
 
-  run(parameters: readonly unknown[]): { readonly changes: number } {
+  run(parameters: readonly unknown[]): RunResult {
     return this.#statement.run(parameters)
   }
 
