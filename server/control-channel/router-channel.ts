@@ -7,6 +7,7 @@ import {
   RouterRejectedError,
 } from '../../src/network/routers/connected-routers.ts'
 import type { RouterConnection, RouterHello } from '../../src/network/routers/router-connection.ts'
+import { findEndOfKeptDials } from './absence.ts'
 import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel, type CloseReason } from './channel.ts'
 import { encodeRoute, encodeUnroute } from './circuit-values.ts'
@@ -89,8 +90,10 @@ export class RouterChannel {
         onClose: (reason) => this.#end(reason),
       },
     })
+    const keptDialsEndAt = findEndOfKeptDials(controller, hello, admitted.isNewProcess)
     const router = controller.routers.connected.connect(hello, isEdge, createConnection(this.#channel, hello))
-    this.#session = { controller, router, channel: this.#channel }
+    const mayHaveKept = () => keptDialsEndAt !== undefined && controller.clock.monotonic() < keptDialsEndAt
+    this.#session = { controller, router, channel: this.#channel, mayHaveKept }
     this.#connection = this.#channel.add(admitted)
   }
 

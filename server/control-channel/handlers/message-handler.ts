@@ -11,6 +11,8 @@ export interface RouterPeer {
   readonly controller: Controller
   readonly router: ConnectedRouter
   readonly channel: Channel
+  /** Whether the dials that arrive now may be some that the router kept while it was away. */
+  readonly mayHaveKept: () => boolean
 }
 
 /** Handles a message of a kind. Rejects with MalformedBodyError if the router has to lose its connection. */

@@ -12,6 +12,7 @@ import {
   requireSessionRight,
 } from '../client-requests/session-right.ts'
 import { isPeerDataTooLong, type PeerData } from '../routers/router-connection.ts'
+import { findHostPrograms, waitsForClient } from './abandoned-dials.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
 
@@ -21,6 +22,8 @@ export interface DialRequest extends SessionClient {
   readonly instanceId: string
   /** Data of the client for the host. */
   readonly peerData: PeerData
+  /** Whether its client may have given it up. */
+  readonly mayBeAbandoned?: boolean
 }
 
 /** In peer data: the public key by which one end encrypts. */
@@ -63,6 +66,8 @@ export class Dials {
     const { sessionId, identity, identityName, serviceId } = await this.#requireRight(client)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
+    if (request.mayBeAbandoned && (await findHostPrograms(db, serviceId)).some(waitsForClient))
+      throw new RequestRefusedError('busy', 'the dial waited at its router until that was connected to a controller')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')
     const isSessionSigned = 'signed' in client.reference
