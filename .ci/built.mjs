@@ -49,6 +49,9 @@ function digestSources() {
   return digest([
     'package.json',
     'tsconfig.json',
+    // Parts of the bench.
+    'test/world/postgres.ts',
+    'test/world/tcp-proxy.ts',
     ...['src', 'server', 'commands', 'bench', '.ci'].flatMap(listSources),
   ])
 }

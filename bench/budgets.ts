@@ -81,6 +81,15 @@ export const bounds = {
   stormTimesParts: 1.3,
   /** The CPU time of a client that resumes its TLS session, divided by that of one that does not. */
   stormResumedTimesFull: 0.75,
+  /** The cost of reads at one of several controllers, divided by that at one that is alone. */
+  clusterReadsTimesAlone: 1.03,
+  /** A new identity for one caller, the database on the same machine. */
+  clusterCreateMilliseconds: 8,
+  /** The same for many callers of three controllers, the database 1 ms away in either direction: a thousand a second. */
+  clusterEachCreateMilliseconds: 1,
+  /** From the response of one controller until another one shows the change. */
+  clusterChangeMilliseconds: { p50: 20, p99: 100 },
+  clusterJoinSeconds: 30,
   /** The growth of memory from the first third of a soak to the last: of the heap, and of the process. */
   heapGrowthPercent: 3,
   residentGrowthPercent: 5,

@@ -15,6 +15,7 @@ import { Progress } from './report/progress.ts'
 import { failUnmeasured, isMet, type Report, type Result } from './report/results.ts'
 import { mediansOf } from './report/statistics.ts'
 import { adoptionMeasurements } from './scenarios/adoption.ts'
+import { clusterMeasurements } from './scenarios/cluster.ts'
 import { growthMeasurements } from './scenarios/growth.ts'
 import { routerModelMeasurements } from './scenarios/router-model.ts'
 import { routerMeasurements } from './scenarios/routers.ts'
@@ -83,6 +84,7 @@ function selectMeasurements(model: Model, only: readonly string[]): Measurement[
     ...routerMeasurements(model),
     ...routerModelMeasurements(model),
     ...stormMeasurements(model),
+    ...clusterMeasurements(model),
   ]
   const needles = only.map((text) => text.toLowerCase())
   const isWanted = ({ section, name }: Measurement) =>

@@ -36,18 +36,20 @@ export class ControllerProcess {
     this.target = target
   }
 
+  /** Makes a new directory, without a data directory in it. */
+  static async makeEmpty(directory: string): Promise<ControllerProcess> {
+    mkdirSync(directory)
+    return new ControllerProcess(directory, { host: '127.0.0.1', port: await freePort() })
+  }
+
   /** Makes a new directory, and a data directory with an administrator in it. */
   static async make(directory: string): Promise<ControllerProcess> {
-    mkdirSync(directory)
+    const controller = await ControllerProcess.makeEmpty(directory)
     const password = join(directory, 'password')
     writeFileSync(password, ADMINISTRATOR.password, { mode: 0o600 })
-    const target = { host: '127.0.0.1', port: await freePort() }
-    const controller = new ControllerProcess(directory, target)
     const { username } = ADMINISTRATOR
-    const flags = ['--listen', controller.#address, '--admin-username', username, '--admin-password-file', password]
-    const init = controller.#spawn('init', [], flags)
-    const [code] = await ended(init)
-    if (code !== 0) throw new Error(`init ended with ${code}: ${controller.#complaints()}`)
+    const flags = ['--listen', controller.address, '--admin-username', username, '--admin-password-file', password]
+    await controller.run('init', flags)
     return controller
   }
 
@@ -55,6 +57,12 @@ export class ControllerProcess {
   static async makeFrom(copy: string, directory: string): Promise<ControllerProcess> {
     cpSync(copy, directory, { recursive: true })
     return new ControllerProcess(directory, { host: '127.0.0.1', port: await freePort() })
+  }
+
+  /** Runs another command on its data directory while it does not run. @throws what it said, if it fails */
+  async run(command: string, flags: readonly string[]): Promise<void> {
+    const [code] = await ended(this.#spawn(command, [], flags))
+    if (code !== 0) throw new Error(`${command} ended with ${code}: ${this.#complaints()}`)
   }
 
   /** Copies its directory while it does not run. */
@@ -165,7 +173,7 @@ export class ControllerProcess {
     return this.#child.pid
   }
 
-  get #address(): string {
+  get address(): string {
     return `${this.target.host}:${this.target.port}`
   }
 
@@ -181,11 +189,19 @@ export class ControllerProcess {
   ): ChildProcess {
     const log = openSync(this.#log, 'a')
     const launcher = readLauncherSettings()
-    const args = [...launcher.nodeOptions, ...nodeOptions, BINARY, command, '--data-dir', this.data, ...flags]
+    const args = [
+      ...launcher.nodeOptions,
+      ...nodeOptions,
+      BINARY,
+      ...command.split(' '),
+      '--data-dir',
+      this.data,
+      ...flags,
+    ]
     const env = {
       ...plainEnvironment(),
       ...launcher.environment,
-      CONTROLLER_LISTENERS: JSON.stringify([{ address: this.#address }]),
+      CONTROLLER_LISTENERS: JSON.stringify([{ address: this.address }]),
       ...settings,
     }
     const child = spawn(process.execPath, args, {

@@ -1,8 +1,8 @@
 // The load of a storm: clients that come back at the same moment, as SDKs do. Each connects, signs in, asks for what it needs with the
 // session that it was given, and polls from then on until all are back.
 import { setTimeout as wait } from 'node:timers/promises'
-import { createSecureContext } from 'node:tls'
-import { Connection, type Target } from './connection.ts'
+import type { Target } from './connection.ts'
+import { type OpenConnection, openConnection } from './open-connection.ts'
 import type { Load, Outcome, Plan, Storm, StormMember } from './plan.ts'
 import { RequestSource } from './requests.ts'
 import type { HttpResponse } from './response-reader.ts'
@@ -27,12 +27,6 @@ interface Client {
   readonly member: StormMember
   /** The ticket of its last connection. */
   ticket: Buffer | undefined
-}
-
-interface OpenConnection {
-  /** Sends a request. @throws if the connection ends before the response */
-  ask(request: Uint8Array): Promise<HttpResponse>
-  close(): void
 }
 
 export class StormLoad implements Load {
@@ -170,37 +164,11 @@ export class StormLoad implements Load {
 
   #connect(client: Client): Promise<OpenConnection> {
     const { credential, address } = client.member
-    return new Promise((resolve, reject) => {
-      let waiting: { succeed(response: HttpResponse): void; fail(error: Error): void } | undefined
-      const connection = new Connection(
-        {
-          target: this.#target,
-          // Made only now: so many at once would fill the memory.
-          secureContext: credential && createSecureContext(credential),
-          keepsBodies: true,
-          localAddress: address,
-          session: client.ticket,
-        },
-        {
-          onOpen: () =>
-            resolve({
-              ask: (request) =>
-                new Promise((succeed, fail) => {
-                  waiting = { succeed, fail }
-                  connection.send(request)
-                }),
-              close: () => connection.close(),
-            }),
-          onTicket: (ticket) => {
-            if (this.#storm.resumes) client.ticket = ticket
-          },
-          onResponse: (response) => waiting?.succeed(response),
-          onFailure: (error) => {
-            reject(error)
-            waiting?.fail(error)
-          },
-        },
-      )
+    return openConnection({
+      ...{ target: this.#target, credential, localAddress: address, session: client.ticket },
+      onTicket: (ticket) => {
+        if (this.#storm.resumes) client.ticket = ticket
+      },
     })
   }
 }

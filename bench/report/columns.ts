@@ -25,6 +25,7 @@ const NAME_WIDTHS: Readonly<Record<Section, number>> = {
   adoption: 74,
   routers: 98,
   storm: 74,
+  cluster: 74,
   soak: 74,
 }
 
@@ -37,6 +38,7 @@ const titles: Readonly<Record<Section, string>> = {
   start: 'Memory and starting',
   routers: 'Many routers',
   storm: 'All clients at once',
+  cluster: 'Three controllers of one network',
   soak: 'A mixed load for a long time',
 }
 
@@ -86,6 +88,7 @@ const columnsOf: Readonly<Record<Section, readonly { title: string; width: numbe
   writes: factColumns,
   routers: factColumns,
   storm: factColumns,
+  cluster: factColumns,
   soak: factColumns,
 }
 

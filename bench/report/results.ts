@@ -9,6 +9,7 @@ export const sections = [
   'adoption',
   'routers',
   'storm',
+  'cluster',
   'soak',
 ] as const
 export type Section = (typeof sections)[number]

@@ -3,10 +3,8 @@
 import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import type { Measurement } from '../measurement.ts'
-import type { Network } from '../model/network.ts'
 import type { Model } from '../model/sizes.ts'
-import { median } from '../report/statistics.ts'
-import { costOf } from '../workloads/measure.ts'
+import { costsInTurn } from '../workloads/measure.ts'
 import { workloads } from '../workloads/measurements.ts'
 import type { Workload } from '../workloads/workload.ts'
 
@@ -39,16 +37,10 @@ export function growthMeasurements({ growth: sizes }: Model): readonly Measureme
 }
 
 async function compare(bench: Bench, workload: Workload, sizes: Model['growth']): Promise<[number, number]> {
-  const networks: Network[] = []
-  for (const size of sizes) networks.push((await bench.loadedWith(size)).network)
-  const costs: [number[], number[]] = [[], []]
-  for (let turn = 0; turn < bench.model.growthTurns; turn++) {
-    for (const [at, network] of networks.entries()) {
-      const milliseconds = bench.milliseconds * TURN
-      const traffic = await workload.traffic(network, milliseconds * 2)
-      const { cpuMicroseconds } = await costOf(bench, network, workload, traffic, milliseconds)
-      costs[at as 0 | 1].push(cpuMicroseconds)
-    }
-  }
-  return [median(costs[0]), median(costs[1])]
+  const [few, many] = sizes
+  const networks = [(await bench.loadedWith(few)).network, (await bench.loadedWith(many)).network] as const
+  return costsInTurn(bench, workload, networks, {
+    turns: bench.model.growthTurns,
+    milliseconds: bench.milliseconds * TURN,
+  })
 }

@@ -72,7 +72,7 @@ export async function measureWorkload(bench: Bench, network: Network, workload: 
 }
 
 /** Returns what the requests of a workload cost the controller. */
-export async function costOf(
+async function costOf(
   { generator }: Bench,
   { controller }: Network,
   { inFlight }: Workload,
@@ -82,6 +82,24 @@ export async function costOf(
   const warmUpMilliseconds = milliseconds * WARM_UP
   const run = await generator.prepareLoop(controller.target, traffic, { inFlight, warmUpMilliseconds })
   return costOfRun(controller, () => run.go(milliseconds))
+}
+
+/** Returns what the requests of a workload cost two controllers that are measured in turn: the medians, in microseconds. */
+export async function costsInTurn(
+  bench: Bench,
+  workload: Workload,
+  networks: readonly [Network, Network],
+  { turns, milliseconds }: { readonly turns: number; readonly milliseconds: number },
+): Promise<[number, number]> {
+  const costs: [number[], number[]] = [[], []]
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [at, network] of networks.entries()) {
+      const traffic = await workload.traffic(network, milliseconds * 2)
+      const { cpuMicroseconds } = await costOf(bench, network, workload, traffic, milliseconds)
+      costs[at as 0 | 1].push(cpuMicroseconds)
+    }
+  }
+  return [median(costs[0]), median(costs[1])]
 }
 
 interface Turn {

@@ -1,4 +1,4 @@
-// A proxy that loses what a test wants to be lost between a client and a server.
+// A proxy that loses, or delays, what a test wants to be lost or late between a client and a server.
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export class TcpProxy {
@@ -13,12 +13,16 @@ export class TcpProxy {
   /** The same in one direction. */
   isHoldingRequests = false
   isHoldingResponses = false
+  /** How long it keeps what is sent in either direction. */
+  delayMs = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
   private constructor(target: number) {
-    this.#server = createServer((client) => {
-      const server = connect(target, '127.0.0.1')
+    // As the two sides of the proxy have it between them.
+    const noDelay = true
+    this.#server = createServer({ noDelay }, (client) => {
+      const server = connect({ port: target, host: '127.0.0.1', noDelay })
       const end = () => {
         client.destroy()
         server.destroy()
@@ -37,11 +41,11 @@ export class TcpProxy {
           if (!run()) return
         }
         if (this.lostRequest && data.includes(this.lostRequest)) end()
-        else if (!this.isHolding && !this.isHoldingRequests) server.write(data)
+        else if (!this.isHolding && !this.isHoldingRequests) this.#pass(data, server)
       })
       server.on('data', (data) => {
         if (this.lostResponse && data.includes(this.lostResponse)) end()
-        else if (!this.isHolding && !this.isHoldingResponses) client.write(data)
+        else if (!this.isHolding && !this.isHoldingResponses) this.#pass(data, client)
       })
     })
   }
@@ -52,6 +56,11 @@ export class TcpProxy {
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
     target.port = String((proxy.#server.address() as { port: number }).port)
     return { proxy, url: target.href }
+  }
+
+  #pass(data: Buffer, to: Socket): void {
+    if (this.delayMs === 0) to.write(data)
+    else setTimeout(() => to.write(data), this.delayMs)
   }
 
   breakConnections(): void {

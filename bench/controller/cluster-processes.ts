@@ -1,0 +1,66 @@
+// Controllers of one network as processes of their own, with the PostgreSQL server that orders what they change.
+import { join } from 'node:path'
+import { TestPostgres } from '../../test/world/postgres.ts'
+import { TcpProxy } from '../../test/world/tcp-proxy.ts'
+import { ControllerProcess } from './controller-process.ts'
+
+export class ClusterProcesses {
+  readonly all: readonly ControllerProcess[]
+  readonly #server: TestPostgres
+  readonly #proxy: TcpProxy
+  /** How long those that were added to the first one took to join. */
+  readonly joinSeconds: readonly number[]
+
+  private constructor(
+    all: readonly ControllerProcess[],
+    server: TestPostgres,
+    proxy: TcpProxy,
+    joinSeconds: readonly number[],
+  ) {
+    this.all = all
+    this.#server = server
+    this.#proxy = proxy
+    this.joinSeconds = joinSeconds
+  }
+
+  /** Makes several controllers of one, in a new directory. They do not run yet. @param alone does not run either, and stays as it is */
+  static async make(
+    alone: ControllerProcess,
+    directory: string,
+    [firstName, ...otherNames]: readonly [string, ...string[]],
+  ): Promise<ClusterProcesses> {
+    const server = await TestPostgres.start()
+    try {
+      const { proxy, url } = await TcpProxy.before(await server.createDatabase())
+      const database = ['--database', url, '--no-tls']
+      const first = await ControllerProcess.makeFrom(alone.directory, join(directory, firstName))
+      await first.run('cluster init', [...database, '--name', firstName])
+      const all = [first]
+      const joinSeconds: number[] = []
+      for (const name of otherNames) {
+        const controller = await ControllerProcess.makeEmpty(join(directory, name))
+        const addresses = ['--listen', controller.address, '--advertise', controller.address]
+        const begun = performance.now()
+        const key = join(first.data, 'cluster.key')
+        await controller.run('cluster join', [...database, '--key', key, '--name', name, ...addresses])
+        joinSeconds.push((performance.now() - begun) / 1000)
+        all.push(controller)
+      }
+      return new ClusterProcesses(all, server, proxy, joinSeconds)
+    } catch (error) {
+      await server.stop()
+      throw error
+    }
+  }
+
+  /** Has everything that they and the database tell each other take so much longer. */
+  set delayMs(milliseconds: number) {
+    this.#proxy.delayMs = milliseconds
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((controller) => controller.stop()))
+    this.#proxy.close()
+    await this.#server.stop()
+  }
+}

@@ -1,0 +1,48 @@
+// A connection over which one request at a time is sent and its response awaited.
+import { createSecureContext } from 'node:tls'
+import { Connection, type Credential, type Target } from './connection.ts'
+import type { HttpResponse } from './response-reader.ts'
+
+export interface OpenConnectionOptions {
+  readonly target: Target
+  readonly credential?: Credential | undefined
+  readonly localAddress?: string
+  /** The ticket of a TLS session to resume. */
+  readonly session?: Buffer | undefined
+  readonly onTicket?: (ticket: Buffer) => void
+}
+
+export interface OpenConnection {
+  /** Sends a request. @throws if the connection ends before the response */
+  ask(request: Uint8Array): Promise<HttpResponse>
+  close(): void
+}
+
+/** Resolves once the handshake is over. @throws if it fails */
+export function openConnection({ credential, onTicket, ...options }: OpenConnectionOptions): Promise<OpenConnection> {
+  return new Promise((resolve, reject) => {
+    let waiting: { succeed(response: HttpResponse): void; fail(error: Error): void } | undefined
+    // The context of a client is made only now: so many at once would fill the memory.
+    const secureContext = credential && createSecureContext(credential)
+    const connection = new Connection(
+      { ...options, secureContext, keepsBodies: true },
+      {
+        onOpen: () =>
+          resolve({
+            ask: (request) =>
+              new Promise((succeed, fail) => {
+                waiting = { succeed, fail }
+                connection.send(request)
+              }),
+            close: () => connection.close(),
+          }),
+        ...(onTicket && { onTicket }),
+        onResponse: (response) => waiting?.succeed(response),
+        onFailure: (error) => {
+          reject(error)
+          waiting?.fail(error)
+        },
+      },
+    )
+  })
+}
