@@ -59,7 +59,7 @@ function apply(connection: SqliteDatabase, statements: PreparedStatements, commi
     control.setLast.run({ position, at, chain })
     control.commit.run()
   } catch (error) {
-    control.rollback.run()
+    control.rollBack()
     throw error
   }
 }

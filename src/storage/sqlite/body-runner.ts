@@ -104,7 +104,7 @@ export class BodyRunner {
       control.release.run()
     } catch {
       // Then the whole group is rolled back, and each of its callers gets the error of the commit.
-      if (connection.inTransaction) control.rollback.run()
+      control.rollBack()
     }
   }
 

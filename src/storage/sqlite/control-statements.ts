@@ -10,24 +10,31 @@ export type LogState = CommitPosition & LogPosition
 export class ControlStatements {
   readonly begin: Statement
   readonly commit: Statement
-  readonly rollback: Statement
   readonly savepoint: Statement
   readonly release: Statement
   readonly rollbackTo: Statement
   readonly setLast: Statement<[LogState]>
+  readonly #connection: SqliteDatabase
+  readonly #rollback: Statement
   readonly #last: Statement
   readonly #dataVersion: Statement
 
   constructor(connection: SqliteDatabase) {
     this.begin = connection.prepare('begin immediate')
     this.commit = connection.prepare('commit')
-    this.rollback = connection.prepare('rollback')
     this.savepoint = connection.prepare('savepoint body')
     this.release = connection.prepare('release body')
     this.rollbackTo = connection.prepare('rollback to body')
     this.setLast = connection.prepare('update commit_position set position = @position, at = @at, chain = @chain')
+    this.#connection = connection
+    this.#rollback = connection.prepare('rollback')
     this.#last = connection.prepare('select position, at, chain from commit_position')
     this.#dataVersion = connection.prepare('pragma data_version').pluck()
+  }
+
+  /** Ends the transaction without its changes, unless SQLite has done that. */
+  rollBack(): void {
+    if (this.#connection.inTransaction) this.#rollback.run()
   }
 
   /** The last commit. */

@@ -6,24 +6,17 @@ import { setImmediate } from 'node:timers'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import {
-  type CommitLog,
-  type LoggedCommit,
-  type LogPosition,
-  type RowObserver,
-  SchemaMovedError,
-  type Turn,
-} from '../commit-log.ts'
+import type { CommitLog, RowObserver, Turn } from '../commit-log.ts'
 import { type AuditOrigin, type CommitRecorder, StoreMisuseError, type TransactionScope } from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
 import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
 import type { SqliteDatabase } from './connection.ts'
-import { ControlStatements, type LogState } from './control-statements.ts'
+import { ControlStatements } from './control-statements.ts'
 import type { DatabaseFiles } from './database-files.ts'
 import { JobQueue } from './job-queue.ts'
-import { applyRowChanges, RowsDifferError } from './row-apply.ts'
 import { RowCapture } from './row-capture.ts'
-import { isBusy, isConstraintViolation, translateSqliteError } from './sqlite-errors.ts'
+import { type FollowListener, RowFollower } from './row-follower.ts'
+import { isBusy, translateSqliteError } from './sqlite-errors.ts'
 import type { PreparedStatements } from './statements.ts'
 import { WritePace } from './write-pace.ts'
 
@@ -44,15 +37,9 @@ const RETRY_AFTER_SECONDS = 5
 const READ_LIMIT = 256
 
 /** The events that the queue reports to the store. */
-export interface GroupListener {
-  /** @returns undefined, or a promise that settles before the callers of the group resume */
-  committed(commit: Commit): Promise<void> | undefined
+export interface GroupListener extends FollowListener {
   /** Another process wrote to the file: cached data may be outdated. Called inside the next group. */
   foreignWrite(): void
-  /** The rows of this file are not those that the log has led to. Nothing of it may be served any more. */
-  diverged(error: unknown): void
-  /** The log was migrated by a newer program. Nothing may be served any more. */
-  schemaMoved(error: SchemaMovedError): void
 }
 
 interface GroupCommitParts {
@@ -75,6 +62,7 @@ export class GroupCommit {
   readonly #control: ControlStatements
   readonly #bodies: BodyRunner
   readonly #capture: RowCapture
+  readonly #follower: RowFollower
   readonly #pace: WritePace
   readonly #jobs = new JobQueue()
   #isScheduled = false
@@ -82,11 +70,7 @@ export class GroupCommit {
   #running: Promise<void> | undefined
   #busyRetries = 0
   #dataVersion: unknown
-  /** The last commit. */
-  #last: LogState
   #transactions = 0
-  #followedCommits = 0
-  #catchUps = 0
 
   constructor(parts: GroupCommitParts) {
     this.#parts = parts
@@ -96,7 +80,9 @@ export class GroupCommit {
     this.#bodies = new BodyRunner({ connection, statements, control: this.#control, audit })
     this.#capture = new RowCapture(connection)
     this.#dataVersion = this.#control.dataVersion()
-    this.#last = this.#control.readLast()
+    const { files, listener, observer } = parts
+    const [control, capture] = [this.#control, this.#capture]
+    this.#follower = new RowFollower({ connection, statements, control, capture, audit, files, listener, observer })
   }
 
   get stats() {
@@ -104,19 +90,18 @@ export class GroupCommit {
       transactions: this.#transactions,
       refused: this.#bodies.refused,
       waiting: this.#jobs.length,
-      followedCommits: this.#followedCommits,
-      catchUps: this.#catchUps,
+      ...this.#follower.stats,
     }
   }
 
   /** The position of the last commit. */
   get position(): number {
-    return this.#last.position
+    return this.#follower.last.position
   }
 
   /** Tells which commits led to it. */
   get chain(): string {
-    return this.#last.chain
+    return this.#follower.last.chain
   }
 
   /** True while a transaction's body runs: then reads must use its own handle. */
@@ -188,10 +173,10 @@ export class GroupCommit {
   /** Applies what others have committed since the last commit. @throws if the log is out of reach, or contradicts the rows */
   async catchUp(): Promise<void> {
     for (;;) {
-      const commits = await this.#parts.log.readAfter(this.#last, READ_LIMIT)
+      const commits = await this.#parts.log.readAfter(this.#follower.last, READ_LIMIT)
       if (commits.length === 0) return
       while (this.#running) await this.#running
-      await this.#runAlone(() => this.#follow(commits))
+      await this.#runAlone(() => this.#follower.follow(commits))
       if (commits.length < READ_LIMIT) return
     }
   }
@@ -199,70 +184,14 @@ export class GroupCommit {
   async #commitGroup(): Promise<void> {
     let turn: Turn | undefined
     try {
-      turn = await this.#parts.log.acquire(this.#last)
-      await this.#follow(turn.missed)
+      turn = await this.#parts.log.acquire(this.#follower.last)
+      await this.#follower.follow(turn.missed)
       if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll())
     } catch (error) {
       for (const job of this.#jobs.takeAll()) job.reject(toUnavailableError(error))
     } finally {
       await turn?.abandon()
     }
-  }
-
-  /** Applies commits of others: to the rows, all at once, and then to what follows them. */
-  async #follow(commits: readonly LoggedCommit[]): Promise<void> {
-    const missed = commits.filter(({ position }) => position > this.#last.position)
-    if (missed.length === 0) return
-    this.#followedCommits += missed.length
-    this.#catchUps += 1
-    for (const commits of this.#splitForObserver(missed)) {
-      this.#applyRows(commits)
-      for (const commit of commits) {
-        this.#parts.audit.follow(commit.rows)
-        await this.#parts.listener.committed(commit)
-      }
-      await this.#observe(commits.at(-1) as LoggedCommit)
-    }
-  }
-
-  /** Commits that are applied together end with one after which the observer looks at the rows. */
-  #splitForObserver(commits: readonly LoggedCommit[]): LoggedCommit[][] {
-    const { observer } = this.#parts
-    const parts: LoggedCommit[][] = [[]]
-    for (const commit of commits) {
-      parts.at(-1)?.push(commit)
-      if (observer?.isDue(commit)) parts.push([])
-    }
-    return parts.filter(({ length }) => length > 0)
-  }
-
-  async #observe(commit: Commit): Promise<void> {
-    const { observer } = this.#parts
-    if (observer?.isDue(commit)) await observer.observe(commit.position)
-  }
-
-  #applyRows(commits: readonly LoggedCommit[]): void {
-    const { connection, statements, files, listener } = this.#parts
-    files.requirePresent()
-    this.#control.begin.run()
-    try {
-      requireSuccessive(this.#last, commits)
-      const migration = commits.find((commit) => commit.migration)?.migration
-      if (migration) throw new SchemaMovedError(migration)
-      this.#capture.pause(() => {
-        for (const { rows } of commits) applyRowChanges(connection, statements, rows)
-      })
-      const { position, at, chain } = commits.at(-1) as LoggedCommit
-      this.#control.setLast.run({ position, at, chain })
-      this.#control.commit.run()
-      this.#last = { position, at, chain }
-    } catch (error) {
-      this.#rollBack()
-      if (error instanceof SchemaMovedError) listener.schemaMoved(error)
-      if (error instanceof RowsDifferError || isConstraintViolation(error)) listener.diverged(error)
-      throw error
-    }
-    files.requirePresent()
   }
 
   /** Opens the group's transaction. Returns false if another process has locked the database; it is then retried later. */
@@ -303,7 +232,7 @@ export class GroupCommit {
       else audit.reset(mark)
     } catch (error) {
       failure = toUnavailableError(error)
-      this.#rollBack()
+      this.#control.rollBack()
       audit.reset(mark)
       for (const job of group.slice(outcomes.length)) job.reject(failure)
     }
@@ -312,7 +241,7 @@ export class GroupCommit {
       else if (failure !== undefined) outcome.job.reject(failure)
       else outcome.job.resolve(outcome.value)
     }
-    if (commit && failure === undefined && outcomes.some(({ isOk }) => isOk)) await this.#observe(commit)
+    if (commit && failure === undefined && outcomes.some(({ isOk }) => isOk)) await this.#follower.observe(commit)
   }
 
   /** Runs the bodies of a group, and what belongs to its commit. */
@@ -344,14 +273,14 @@ export class GroupCommit {
     const version = this.#control.dataVersion()
     if (version === this.#dataVersion) return
     this.#dataVersion = version
-    this.#last = this.#control.readLast()
+    this.#follower.last = this.#control.readLast()
     this.#parts.listener.foreignWrite()
     this.#parts.files.requireLock()
   }
 
   /** The position and the time of the commit of a group: the next ones, if any of it succeeded. */
   #next(outcomes: readonly Outcome[]): Pick<Commit, 'position' | 'at'> {
-    const { position, at } = this.#last
+    const { position, at } = this.#follower.last
     if (!outcomes.some(({ isOk }) => isOk)) return { position, at }
     return { position: position + 1, at: Math.max(this.#parts.clock.now(), at + 1) }
   }
@@ -372,12 +301,12 @@ export class GroupCommit {
     const { log, connection } = this.#parts
     try {
       if (!connection.inTransaction) throw new Error('SQLite ended the transaction of this group')
-      if (commit.position === this.#last.position) this.#rollBack()
+      if (commit.position === this.#follower.last.position) this.#control.rollBack()
       else if (log.isDeciding) await this.#commitToLog(turn, commit)
       else await this.#commitRows(turn, commit)
       return undefined
     } catch (error) {
-      this.#rollBack()
+      this.#control.rollBack()
       return toUnavailableError(error)
     }
   }
@@ -389,7 +318,7 @@ export class GroupCommit {
     const rows = log.needsRows ? this.#capture.take() : undefined
     this.#control.setLast.run({ position, at, chain: '' })
     this.#control.commit.run()
-    this.#last = { position, at, chain: '' }
+    this.#follower.last = { position, at, chain: '' }
     // A commit to a deleted file is not stored, so its callers must not resume as if it were.
     files.requirePresent()
     if (rows) await turn.publish({ ...commit, rows })
@@ -401,12 +330,8 @@ export class GroupCommit {
    */
   async #commitToLog(turn: Turn, commit: Commit): Promise<void> {
     const rows = this.#capture.take()
-    this.#rollBack()
-    this.#applyRows([await turn.publish({ ...commit, rows })])
-  }
-
-  #rollBack(): void {
-    if (this.#parts.connection.inTransaction) this.#control.rollback.run()
+    this.#control.rollBack()
+    this.#follower.applyRows([await turn.publish({ ...commit, rows })])
   }
 
   /**
@@ -417,14 +342,6 @@ export class GroupCommit {
   #announce(outcomes: readonly Outcome[], commit: Commit): Promise<unknown> | undefined {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
     return this.#parts.listener.committed(commit)?.then(() => undefined, toUnavailableError)
-  }
-}
-
-/** @throws RowsDifferError unless each commit follows the one before it */
-function requireSuccessive(last: LogPosition, commits: readonly LoggedCommit[]): void {
-  for (const [at, { position }] of commits.entries()) {
-    const expected = last.position + at + 1
-    if (position !== expected) throw new RowsDifferError(`the log has the commit ${position} in place of ${expected}`)
   }
 }
 
