@@ -2,19 +2,17 @@
 import type { Kysely } from 'kysely'
 import { isSignedToken } from '../../access/sessions/session-tokens.ts'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
-import { apiSessions } from '../../definitions/resources/api-sessions.ts'
-import { authenticators } from '../../definitions/resources/authenticators.ts'
-import { sessionCertificates } from '../../definitions/resources/session-certificates.ts'
-import { sessions } from '../../definitions/resources/sessions.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Database } from '../../storage/database.ts'
-import type { Change, Commit } from '../../storage/transactions/changes.ts'
+import type { Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { ConnectedRouter, ConnectedRouters } from './connected-routers.ts'
-import type { RouterApiSession, SessionAnnouncement } from './router-connection.ts'
+import type { SessionAnnouncement } from './router-connection.ts'
+import { PART_SIZE, RouterSessions } from './router-sessions.ts'
+import { announceEnded, SessionChanges } from './session-changes.ts'
 
 // Changes of this time are announced together: of a thousand sign-ins a second each waits this long at most. To write to a router costs some
 // 40 µs, so that the announcements to many of them would cost more than the sign-ins of a crowd do: the next ones wait for so many times as
@@ -23,12 +21,6 @@ const MIN_BATCH_MS = 5
 const REST_TIMES = 9
 const MAX_BATCH_MS = 250
 
-// The size of the parts in which routers receive all API sessions. Other changes are announced in parts of this size, too.
-const PART_SIZE = 100
-
-// Tokens are short; a router handles each message in a task of its own.
-const TOKENS_PER_MESSAGE = 1_000
-
 // Routers that receive all sessions at a time. After a restart of the controller all of them connect at once, and requests are served
 // in between.
 const MAX_CONCURRENT_SYNCS = 4
@@ -36,16 +28,6 @@ const MAX_CONCURRENT_SYNCS = 4
 // Routers begin to handle all messages at once, so that what brings a session back must not come soon after what removed it. They wait
 // five seconds for the session of a client.
 const RECONNECT_AFTER_MS = 500
-
-/** The changes since the last announcement. */
-interface PendingChanges {
-  readonly addedIds: Set<string>
-  readonly changedIds: Set<string>
-  /** Identities whose certificates changed. */
-  readonly identityIds: Set<string>
-  readonly removedIds: string[]
-  readonly removedSessionIds: string[]
-}
 
 interface SessionSyncParts {
   readonly db: Kysely<Database>
@@ -69,13 +51,14 @@ export class SessionSync implements SideEffect {
   readonly #clock: Clock
   readonly #log: Log
   readonly #apiSessions: ApiSessions
+  readonly #sessions: RouterSessions
   readonly #connected: ConnectedRouters
   /** The routers that are receiving all API sessions, and whether they asked for them again meanwhile. */
   readonly #running = new Map<ConnectedRouter, { isRepeated: boolean }>()
   #activeSyncs = 0
   /** Resume the routers that wait for their turn, in order. */
   readonly #waitingSyncs: (() => void)[] = []
-  #pending = emptyChanges()
+  #pending = new SessionChanges()
   #isFlushScheduled = false
   /** By the monotonic clock: later announcements wait until then. */
   #restsUntil = 0
@@ -92,6 +75,7 @@ export class SessionSync implements SideEffect {
     this.#clock = clock
     this.#log = log
     this.#apiSessions = apiSessions
+    this.#sessions = new RouterSessions({ db, clock, apiSessions })
     this.#connected = connected
   }
 
@@ -106,33 +90,14 @@ export class SessionSync implements SideEffect {
 
   apply({ changes }: Commit): void {
     if (!this.#connected.hasEdgeRouters || this.#isClosed) return
-    for (const change of changes) this.#note(change)
+    for (const change of changes) this.#pending.note(change)
     this.#scheduleFlush()
   }
 
   #scheduleFlush(): void {
-    const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = this.#pending
-    const count = addedIds.size + changedIds.size + identityIds.size + removedIds.length + removedSessionIds.length
-    if (count === 0 || this.#isFlushScheduled) return
+    if (this.#pending.isEmpty || this.#isFlushScheduled) return
     this.#isFlushScheduled = true
     this.#flushed = this.#flushAfter(this.#flushed)
-  }
-
-  #note({ resource, operation, id, before, after }: Change): void {
-    const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = this.#pending
-    if (resource === apiSessions.plural) {
-      if (operation === 'create') addedIds.add(id)
-      // Routers were not told about sessions by OpenID Connect, and learn of their end by a revocation.
-      if (operation === 'delete' && !addedIds.delete(id) && !before?.clientId) removedIds.push(id)
-    } else if (resource === sessionCertificates.plural) {
-      const record = after ?? before
-      if (record) changedIds.add(record.apiSessionId)
-    } else if (resource === authenticators.plural) {
-      const record = after ?? before
-      if (record?.method === 'cert') identityIds.add(record.identityId)
-    } else if (resource === sessions.plural && operation === 'delete') {
-      removedSessionIds.push(id)
-    }
   }
 
   /** Resolves when all changes that were committed before have been sent to the connected routers. */
@@ -195,7 +160,7 @@ export class SessionSync implements SideEffect {
     const parts = Math.max(1, Math.ceil(ids.length / PART_SIZE))
     for (let sequence = 0; sequence < parts; sequence += 1) {
       if (this.#isClosed || this.#connected.get(router.id) !== router) return
-      const apiSessions = await this.#read(ids.slice(sequence * PART_SIZE, (sequence + 1) * PART_SIZE))
+      const apiSessions = await this.#sessions.read(ids.slice(sequence * PART_SIZE, (sequence + 1) * PART_SIZE))
       const part = { id: syncId, sequence, isLast: sequence === parts - 1 }
       router.connection.announce({ kind: 'api-sessions-added', apiSessions, part })
       await new Promise((resolve) => setImmediate(resolve))
@@ -259,12 +224,10 @@ export class SessionSync implements SideEffect {
   /** Has a router close the connections of API sessions that last: their clients may come back at once. */
   reconnectClients(router: ConnectedRouter, apiSessionIds: readonly string[]): void {
     const lastingIds = apiSessionIds.filter((id) => this.#apiSessions.get(id)?.clientId === null)
-    for (const ids of split(lastingIds, TOKENS_PER_MESSAGE)) {
-      const sessions = ids.map((id) => ({ id, token: this.#apiSessions.deriveToken(id) }))
-      router.connection.announce({ kind: 'api-sessions-removed', sessions })
-    }
+    for (const announcement of announceEnded('api-sessions-removed', lastingIds, this.#sessions))
+      router.connection.announce(announcement)
     setTimeout(() => {
-      for (const id of lastingIds) this.#pending.changedIds.add(id)
+      for (const id of lastingIds) this.#pending.noteChanged(id)
       if (!this.#isClosed) this.#scheduleFlush()
     }, RECONNECT_AFTER_MS).unref()
   }
@@ -276,11 +239,11 @@ export class SessionSync implements SideEffect {
     await new Promise((resolve) => setTimeout(resolve, batchMs))
     await earlier
     const pending = this.#pending
-    this.#pending = emptyChanges()
+    this.#pending = new SessionChanges()
     this.#isFlushScheduled = false
     if (this.#isClosed) return
     try {
-      const announcements = await this.#toAnnouncements(pending)
+      const announcements = await pending.toAnnouncements(this.#sessions)
       const begunAt = this.#clock.monotonic()
       for (const announcement of announcements) {
         if (!isRemoval(announcement) && !this.#isLeading()) continue
@@ -298,98 +261,9 @@ export class SessionSync implements SideEffect {
       await this.restart()
     }
   }
-
-  /** Removals come last: a session that was announced and ended in one batch must not remain. */
-  async #toAnnouncements(pending: PendingChanges): Promise<SessionAnnouncement[]> {
-    const { addedIds, changedIds, identityIds, removedIds, removedSessionIds } = pending
-    const affectedIds = new Set([...changedIds, ...(await this.#listApiSessionsOf([...identityIds]))])
-    const announcements: SessionAnnouncement[] = []
-    for (const ids of split([...addedIds], PART_SIZE)) {
-      const apiSessions = await this.#read(ids)
-      if (apiSessions.length > 0) announcements.push({ kind: 'api-sessions-added', apiSessions })
-    }
-    const updatedIds = [...affectedIds].filter((id) => !addedIds.has(id))
-    for (const ids of split(updatedIds, PART_SIZE)) {
-      const apiSessions = await this.#read(ids)
-      if (apiSessions.length > 0) announcements.push({ kind: 'api-sessions-updated', apiSessions })
-    }
-    const toEnded = (id: string) => ({ id, token: this.#apiSessions.deriveToken(id) })
-    for (const ids of split(removedIds, TOKENS_PER_MESSAGE))
-      announcements.push({ kind: 'api-sessions-removed', sessions: ids.map(toEnded) })
-    for (const ids of split(removedSessionIds, TOKENS_PER_MESSAGE))
-      announcements.push({ kind: 'sessions-removed', sessions: ids.map(toEnded) })
-    return announcements
-  }
-
-  async #listApiSessionsOf(identityIds: readonly string[]): Promise<string[]> {
-    if (identityIds.length === 0) return []
-    const rows = await this.#db
-      .selectFrom('api_sessions')
-      .select('id')
-      .where(isOneOf(this.#db, 'identityId', identityIds))
-      .execute()
-    return rows.map(({ id }) => id)
-  }
-
-  /** Reads API sessions as routers check them. Those that have ended are left out. */
-  async #read(ids: readonly string[]): Promise<RouterApiSession[]> {
-    // Routers verify the tokens of sessions by OpenID Connect themselves.
-    const live = ids.flatMap((id) => this.#apiSessions.get(id) ?? []).filter(({ clientId }) => clientId === null)
-    if (live.length === 0) return []
-    const identityIds = [...new Set(live.map(({ identity }) => identity.id))]
-    const [ofIdentities, ofSessions] = await Promise.all([
-      this.#db
-        .selectFrom('authenticators')
-        .select(['identityId as holder', 'fingerprint'])
-        .where('fingerprint', 'is not', null)
-        .where(isOneOf(this.#db, 'identityId', identityIds))
-        .execute(),
-      this.#db
-        .selectFrom('session_certificates')
-        .select(['apiSessionId as holder', 'fingerprint'])
-        .where('validTo', '>', this.#clock.now())
-        .where(isOneOf(this.#db, 'apiSessionId', ids))
-        .execute(),
-    ])
-    const fingerprints = groupFingerprints([...ofIdentities, ...ofSessions])
-    return live.map(({ id, identity }) => ({
-      id,
-      token: this.#apiSessions.deriveToken(id),
-      identityId: identity.id,
-      fingerprints: [...(fingerprints.get(identity.id) ?? []), ...(fingerprints.get(id) ?? [])],
-    }))
-  }
 }
 
 /** Routers hear from each controller that they are connected to what has ended. */
 function isRemoval({ kind }: SessionAnnouncement): boolean {
   return kind === 'api-sessions-removed' || kind === 'sessions-removed'
-}
-
-function emptyChanges(): PendingChanges {
-  return {
-    addedIds: new Set(),
-    changedIds: new Set(),
-    identityIds: new Set(),
-    removedIds: [],
-    removedSessionIds: [],
-  }
-}
-
-/** Identity or API session → the fingerprints of its certificates. */
-function groupFingerprints(
-  rows: readonly { readonly holder: string; readonly fingerprint: string | null }[],
-): Map<string, string[]> {
-  const byHolder = new Map<string, string[]>()
-  for (const { holder, fingerprint } of rows) {
-    if (fingerprint === null) continue
-    const fingerprints = byHolder.get(holder)
-    if (fingerprints) fingerprints.push(fingerprint)
-    else byHolder.set(holder, [fingerprint])
-  }
-  return byHolder
-}
-
-function split<T>(values: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(values.length / size) }, (_, at) => values.slice(at * size, (at + 1) * size))
 }
