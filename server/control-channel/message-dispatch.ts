@@ -82,7 +82,7 @@ export function handleRouterMessage(session: RouterPeer, message: Message): Prom
   return new Promise((resolve) => resolve(handlers.get(type)?.(session, message)))
 }
 
-/** A dial is refused if there is no contact in time. Routers repeat other requests that get no response. */
+/** A dial is refused if the controller has no contact with the others in time. Routers repeat other requests that get no response. */
 async function handleOnContact(lease: Lease, session: RouterPeer, message: Message): Promise<void> {
   const { controller, router, channel } = session
   const { type } = message
