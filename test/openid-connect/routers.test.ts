@@ -65,6 +65,18 @@ describe('a client that signed in by OpenID Connect', () => {
     expect(await isOpen(dial(dialer, body.access_token))).toBe(true)
   })
 
+  it('dials as soon as its router is connected again, because routers keep no dial of it', async () => {
+    const dialer = await signedIn()
+    const sdkInfo = JSON.stringify({ type: 'ziti-sdk-golang', version: 'v1.7.0' })
+    await network.world.system.write(({ db }) => db.updateTable('identities').set({ sdkInfo }).execute())
+    await router.wire.close()
+    await expect.poll(() => network.world.controller.routers.connected.size).toBe(0)
+    network.world.clock.advance(5_000)
+    router = await network.reconnect(router.id, router, 2)
+
+    expect(await isOpen(dial(dialer, dialer.tokens.access_token))).toBe(true)
+  })
+
   it('does not dial by a token of another session, kind or issuer', async () => {
     const [dialer, other] = [await signedIn(), await signedIn()]
     const [head, claims] = dialer.tokens.access_token.split('.')

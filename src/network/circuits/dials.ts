@@ -66,7 +66,9 @@ export class Dials {
     const { sessionId, identity, identityName, serviceId } = await this.#requireRight(client)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
-    if (request.mayBeAbandoned && (await findHostPrograms(db, serviceId)).some(waitsForClient))
+    // Routers hand on a dial by OpenID Connect to any controller that they are connected to, and keep none for one.
+    const mayBeAbandoned = request.mayBeAbandoned && client.signedApiSessionId === undefined
+    if (mayBeAbandoned && (await findHostPrograms(db, serviceId)).some(waitsForClient))
       throw new RequestRefusedError('busy', 'the dial waited at its router until that was connected to a controller')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')
