@@ -1,25 +1,18 @@
 // Changes that a client made at one controller, and what it finds at another one just afterwards.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
-let server: TestPostgres
-let cluster: TestCluster
+const world = useClusterPerTest(TestCluster)
 let first: TestController
 let second: TestController
 
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
 beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-  first = await cluster.open('first')
-  second = await cluster.open('second')
+  first = await world.cluster.open('first')
+  second = await world.cluster.open('second')
 })
-afterEach(() => cluster?.close())
 
 const create = (name: string, token: string) =>
   first.send({

@@ -1,50 +1,39 @@
 // Routers in a cluster: one controller has them, the others know of them, and another one takes them when it is gone.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TestCluster } from '../world/cluster.ts'
 import { CLIENT, FABRIC, MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { findFreePort } from '../world/free-port.ts'
-import { TestPostgres } from '../world/postgres.ts'
 import { type EnrolledRouter, enrolledRouter } from '../world/router/enrolled-router.ts'
 import { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { TestNetwork } from '../world/router/network.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 30_000, interval: 20 }
 const TAKEOVER_MS = 20_000
 
-let server: TestPostgres
-let cluster: TestCluster
 let settings: Record<string, unknown>
 /** The address at which each controller takes routers while it has them. */
 let address: { url: string; rootPem: string }
 let opened: ForwardingRouter[]
 let closeLast: () => void
 
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
-
+// After the cluster has closed.
+afterEach(() => closeLast())
+const world = useClusterPerTest(TestCluster)
 beforeEach(async () => {
-  cluster = await TestCluster.create(server)
   const control = `127.0.0.1:${await findFreePort()}`
   const http = { address: '127.0.0.1:0', apis: ['client', 'management', 'fabric'], dialect: 'native' }
   settings = { listeners: [http, { address: control, apis: ['control'], shared: true }], 'control.shared': control }
   address = { url: `https://${control}`, rootPem: '' }
   opened = []
   closeLast = () => {}
-  // A busy machine may take longer than a lease.
-  allowFaults(/could not be proven|has no contact with the cluster/)
 })
-afterEach(async () => {
-  await Promise.all(opened.map(({ wire }) => wire.close()))
-  await cluster?.close()
-  closeLast()
-})
+afterEach(() => Promise.all(opened.map(({ wire }) => wire.close())))
 
 async function open(name: string, others: Record<string, unknown> = {}): Promise<TestController> {
-  const node = await cluster.open(name, { settings: { ...settings, ...others } })
+  const node = await world.cluster.open(name, { settings: { ...settings, ...others } })
   address = { ...address, rootPem: (await node.listen()).rootPem }
   await node.controller.membership.announce(node.system, {})
   return node
@@ -142,7 +131,7 @@ describe('routers that are connected to one controller of a cluster at a time', 
     const enrolled = await enrolledRouter(first)
     const router = await connect(enrolled)
     const { network, serviceId, circuitId } = await dial(second, router)
-    await cluster.stop(first)
+    await world.cluster.stop(first)
     const again = await connect(enrolled, router)
     expect(second.controller.routers.connected.listIds()).toEqual([router.id])
     again.reportIdle({ [circuitId]: 1_000 })
@@ -152,7 +141,7 @@ describe('routers that are connected to one controller of a cluster at a time', 
   })
 
   it('keep their circuits when a controller loses them, and has them again', async () => {
-    const { proxy, url } = await TcpProxy.before(cluster.url)
+    const { proxy, url } = await TcpProxy.before(world.cluster.url)
     closeLast = () => proxy.close()
     const first = await open('first', { 'cluster.database': url })
     await expect.poll(() => first.controller.routers.presence?.isHere, SOON).toBe(true)
@@ -169,7 +158,7 @@ describe('routers that are connected to one controller of a cluster at a time', 
       clock.advance(120_000)
       controller.fabric.tick()
     }
-    await cluster.stop(second)
+    await world.cluster.stop(second)
     const again = await connect(enrolled, moved)
     expect(first.controller.routers.connected.size).toBe(1)
     again.reportIdle({ [circuitId]: 1_000 })
@@ -182,7 +171,7 @@ describe('routers that are connected to one controller of a cluster at a time', 
     const enrolled = await enrolledRouter(first)
     const router = await connect(enrolled)
     await expect.poll(async () => (await readRouter(second, router.id)).isOnline, SOON).toBe(true)
-    await cluster.stop(first)
+    await world.cluster.stop(first)
     await expect.poll(() => second.controller.routers.presence?.isHere, SOON).toBe(true)
     expect((await readRouter(second, router.id)).isOnline).toBe(true)
     second.clock.advance(TAKEOVER_MS)

@@ -1,24 +1,14 @@
 // The limits of what one identity may do, among several controllers: all of them together permit what one alone would.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { TestCluster } from '../world/cluster.ts'
 import type { TestController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const settings = { 'limits.signInsPerIdentity': 1 }
 const BURST = 10
 
-let server: TestPostgres
-let cluster: TestCluster
-
-beforeAll(async () => {
-  server = await TestPostgres.start()
-  cluster = await TestCluster.create(server)
-}, 60_000)
-afterAll(async () => {
-  await cluster?.close()
-  await server?.stop()
-})
+const world = useClusterPerTest(TestCluster)
 
 /** How many times a controller lets a person sign in at once. */
 async function countSignIns(node: TestController, name: string): Promise<number> {
@@ -31,16 +21,16 @@ const countLive = (node: TestController) => node.controller.cluster?.nodes.liveC
 
 describe('a limit of what an identity may do', () => {
   it('is that of a single controller, or the part of each of two, while both run', async () => {
-    const first = await cluster.open('first', { settings })
+    const first = await world.cluster.open('first', { settings })
     expect(await countSignIns(first, 'alone')).toBe(BURST)
 
-    const second = await cluster.open('second', { settings })
+    const second = await world.cluster.open('second', { settings })
     await expect.poll(() => countLive(first)).toBe(2)
     await expect.poll(() => countLive(second)).toBe(2)
     expect(await countSignIns(first, 'one of two')).toBe(BURST / 2)
     expect(await countSignIns(second, 'the other one')).toBe(BURST / 2)
 
-    await cluster.stop(second)
+    await world.cluster.stop(second)
     await expect.poll(() => countLive(first)).toBe(1)
     expect(await countSignIns(first, 'alone again')).toBe(BURST)
   })

@@ -1,42 +1,34 @@
 // The work by the clock among several controllers: one does it for all, and another one goes on with it.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startTimers } from '../../server/timers.ts'
 import { TestCluster } from '../world/cluster.ts'
 import type { TestController } from '../world/controller.ts'
 import { authorityFile } from '../world/endpoints.ts'
 import { type Management, managementOf } from '../world/management.ts'
-import { TestPostgres } from '../world/postgres.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 import { openReceiver, type Receiver } from '../world/webhook-receiver.ts'
 
 const authority = authorityFile()
 const settings = { 'webhooks.allowPrivate': true, 'webhooks.caFile': authority.path }
 
-let server: TestPostgres
-let cluster: TestCluster
 let receiver: Receiver
 let nodes: TestController[]
 let manage: Management
 let stops: (() => void)[]
 
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(async () => {
-  authority.remove()
-  await server?.stop()
-})
+afterAll(() => authority.remove())
+// After the cluster has closed.
+afterEach(() => receiver?.close())
+const world = useClusterPerTest(TestCluster)
 beforeEach(async () => {
-  cluster = await TestCluster.create(server)
   receiver = await openReceiver()
-  nodes = [await cluster.open('first', { settings }), await cluster.open('second', { settings })]
+  nodes = [await world.cluster.open('first', { settings }), await world.cluster.open('second', { settings })]
   await expect.poll(() => nodes[0]!.controller.cluster?.hasTimers).toBe(true)
   manage = await managementOf(nodes[0]!)
   stops = nodes.map(({ controller }) => startTimers(controller))
 })
-afterEach(async () => {
+afterEach(() => {
   for (const stop of stops) stop()
-  await cluster.close()
-  await receiver.close()
 })
 
 const namesOf = () => receiver.accepted.map(({ event }) => event.audit.entityName)

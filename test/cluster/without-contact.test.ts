@@ -1,5 +1,5 @@
 // Operations of a controller that may not know what the others have revoked: each one grants nothing, or waits.
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { listRoutes } from '../../server/app.ts'
 import { ContentType } from '../../server/control-channel/content-types.ts'
 import { KINDS_THAT_GRANT_NOTHING } from '../../server/control-channel/message-dispatch.ts'
@@ -7,30 +7,24 @@ import { operations } from '../../server/operations/operations.ts'
 import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults, expectFaults } from '../world/faults.ts'
-import { TestPostgres } from '../world/postgres.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
 
-let server: TestPostgres
-let cluster: TestCluster
 let proxy: TcpProxy
 let node: TestController
 
-beforeAll(async () => {
-  server = await TestPostgres.start()
-}, 60_000)
-afterAll(() => server?.stop())
+// After the cluster has closed.
+afterEach(() => proxy?.close())
+const world = useClusterPerTest(TestCluster)
 beforeEach(async () => {
-  cluster = await TestCluster.create(server)
-  const before = await TcpProxy.before(cluster.url)
+  const before = await TcpProxy.before(world.cluster.url)
   proxy = before.proxy
-  node = await cluster.open('first', { settings: { 'cluster.database': before.url } })
+  node = await world.cluster.open('first', { settings: { 'cluster.database': before.url } })
   await node.controller.cluster?.lease.waitForContact()
 })
 afterEach(async () => {
   proxy.isHolding = false
   await node?.controller.cluster?.lease.waitForContact()
-  await cluster?.close()
-  proxy?.close()
 })
 
 /** Lets the lease end while packets to the database are lost. */
