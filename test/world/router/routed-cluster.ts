@@ -47,10 +47,10 @@ export class RoutedCluster {
   }
 
   /** The same, with a proxy before the database. */
-  async openBehindProxy(name: string): Promise<{ node: TestController; proxy: TcpProxy }> {
+  async openBehindProxy(name: string, directory?: string): Promise<{ node: TestController; proxy: TcpProxy }> {
     const { proxy, url } = await TcpProxy.before(this.cluster.url)
     this.#proxies.push(proxy)
-    return { node: await this.open(name, { 'cluster.database': url }), proxy }
+    return { node: await this.open(name, { 'cluster.database': url }, directory), proxy }
   }
 
   /** Opens two controllers; the first one leads. */
