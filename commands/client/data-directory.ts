@@ -152,6 +152,11 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   CHAIN_REJECTED: EXIT.denied,
 }
 
+/** Works on a data directory whose controller has to be stopped. @throws CommandError as `explainOpenError` does */
+export function runMaintenance<T>(directory: string, work: () => Promise<T>): Promise<T> {
+  return work().catch(explainOpenError(directory, 'stop it first'))
+}
+
 /**
  * Returns a handler that reports why a directory could not be opened. @throws CommandError with the reason and a hint
  */

@@ -11,6 +11,7 @@ import {
   explainOpenError,
   isDirectoryInitialized,
   resolveDataDirectory,
+  runMaintenance,
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
@@ -62,6 +63,18 @@ function readClusterSettings(flags: DatabaseFlags): Overrides {
   }
 }
 
+/** A data directory, as the commands work on it. */
+const describeDirectory = (directory: string) => ({
+  ...{ directory, env: process.env, clock: systemClock, osUser: getUserName() },
+})
+
+/** @throws CommandError if the directory is not that of a controller */
+async function findDirectory(flag: string | undefined) {
+  const directory = resolveDataDirectory(flag)
+  await assertInitialized(directory)
+  return describeDirectory(directory)
+}
+
 export class ClusterInit extends PrintingCommand {
   static override summary = 'Makes a controller the first of several: its network gets a log in a PostgreSQL database.'
   static override description =
@@ -73,12 +86,11 @@ export class ClusterInit extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ClusterInit)
-    const directory = resolveDataDirectory(flags['data-dir'])
-    await assertInitialized(directory)
+    const options = await findDirectory(flags['data-dir'])
+    const { directory } = options
     const settings = readClusterSettings(flags)
     const { beginCluster } = await import('../../server/cluster/begin-cluster.ts')
-    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), settings }
-    const { clusterKeyFile } = await beginCluster(options).catch(explainOpenError(directory, 'stop it first'))
+    const { clusterKeyFile } = await runMaintenance(directory, () => beginCluster({ ...options, settings }))
     const name = String(settings['cluster.name'])
     const sentence = [
       `${directory} is now that of ${name}, the first controller of a cluster.`,
@@ -119,8 +131,7 @@ export class ClusterJoin extends PrintingCommand {
     }
     const settings = { ...readClusterSettings(flags), ...readNetworkSettings(flags) }
     const { joinCluster } = await import('../../server/cluster/join-cluster.ts')
-    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), settings }
-    await joinCluster({ ...options, clusterKeyFile: resolve(flags.key) }).catch(
+    await joinCluster({ ...describeDirectory(directory), settings, clusterKeyFile: resolve(flags.key) }).catch(
       explainOpenError(directory, 'wait until it has finished'),
     )
     rememberDirectory(directory, process.env)
@@ -153,18 +164,15 @@ export class ClusterLeave extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ClusterLeave)
-    const directory = resolveDataDirectory(flags['data-dir'])
-    await assertInitialized(directory)
+    const options = await findDirectory(flags['data-dir'])
+    const { directory } = options
     await this.confirm(
       flags,
       `Take ${directory} out of its cluster? If the others go on, two networks with the same certificates exist.`,
     )
     const { leaveCluster } = await import('../../server/cluster/leave-cluster.ts')
-    await leaveCluster({
-      ...{ directory, env: process.env, clock: systemClock, osUser: getUserName() },
-      isLast: flags['drop-log'] === true,
-      isDatabaseLost: flags['database-lost'] === true,
-    }).catch(explainOpenError(directory, 'stop it first'))
+    const [isLast, isDatabaseLost] = [flags['drop-log'] === true, flags['database-lost'] === true]
+    await runMaintenance(directory, () => leaveCluster({ ...options, isLast, isDatabaseLost }))
     const sentence = `${directory} serves alone now.\n\nNext: controller serve --data-dir ${directory}`
     await this.print({ kind: 'done', sentence, facts: { directory } }, flags.output)
   }
@@ -185,13 +193,11 @@ export class ClusterRekey extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ClusterRekey)
-    const directory = resolveDataDirectory(flags['data-dir'])
-    await assertInitialized(directory)
+    const options = await findDirectory(flags['data-dir'])
+    const { directory } = options
     const { completeRekey, prepareRekey } = await import('../../server/cluster/rekey-cluster.ts')
-    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName() }
-    const explain = explainOpenError(directory, 'stop it first')
     if (flags.complete === true) {
-      const { stopped } = await completeRekey(options).catch(explain)
+      const { stopped } = await runMaintenance(directory, () => completeRekey(options))
       const sentence = [
         'The controllers share everything under the new cluster key.',
         ...(stopped.length > 0
@@ -202,9 +208,7 @@ export class ClusterRekey extends PrintingCommand {
       await this.print({ kind: 'done', sentence, facts: { directory, stopped: [...stopped] } }, flags.output)
       return
     }
-    const { nextKeyFile } = await Promise.resolve()
-      .then(() => prepareRekey(options))
-      .catch(explain)
+    const { nextKeyFile } = await runMaintenance(directory, async () => prepareRekey(options))
     const sentence = [
       `The next cluster key is in ${nextKeyFile}.`,
       'Next:',
@@ -227,12 +231,12 @@ export class ClusterSettings extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(ClusterSettings)
-    const directory = resolveDataDirectory(flags['data-dir'])
-    await assertInitialized(directory)
+    const options = await findDirectory(flags['data-dir'])
     const { reviewSettings } = await import('../../server/cluster/cluster-settings.ts')
     const isAccepted = flags.accept === true
-    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), isAccepted }
-    const { settings, differences } = await reviewSettings(options).catch(explainOpenError(directory, 'stop it first'))
+    const { settings, differences } = await runMaintenance(options.directory, () =>
+      reviewSettings({ ...options, isAccepted }),
+    )
     const lines = differences.map(({ key, own, shared }) => `  ${key}: ${shared}, here ${own}`)
     const sentence =
       lines.length === 0

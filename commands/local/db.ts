@@ -2,7 +2,7 @@
 import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
 import { getUserName } from '../client/connection.ts'
-import { assertInitialized, explainOpenError } from '../client/data-directory.ts'
+import { assertInitialized, runMaintenance } from '../client/data-directory.ts'
 import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { PrintingCommand } from '../framework/base.ts'
@@ -96,8 +96,4 @@ async function openDirectory(flag: string | undefined) {
   const { getDataPaths } = await import('../../src/settings/data-directory.ts')
   const { database, auditKey } = getDataPaths(directory)
   return { directory, file: database, auditKey }
-}
-
-function runMaintenance<T>(directory: string, work: () => Promise<T>): Promise<T> {
-  return work().catch(explainOpenError(directory, 'stop it first'))
 }

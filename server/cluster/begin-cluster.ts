@@ -1,15 +1,11 @@
 // Makes a controller that is alone the first one of a cluster: its directory gets a key, and a database the log of what follows.
 //
 // The settings are written last. Until then the directory serves alone, and the same command goes on where it was interrupted.
-import { openController } from '../../src/controller.ts'
-import type { Clock } from '../../src/foundation/clock.ts'
 import { newId } from '../../src/foundation/ids.ts'
-import { silentLog } from '../../src/foundation/log.ts'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
 import { type Config, type Overrides, readConfig } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
-import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { uploadSnapshot } from '../../src/storage/cluster/upload-snapshot.ts'
@@ -22,15 +18,10 @@ import {
   requireLog,
   requireNetwork,
 } from '../../src/storage/postgres/log-tables.ts'
-import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { readLogStart, setNetwork } from '../../src/storage/sqlite/log-start.ts'
+import { type CommandSession, type DirectoryOptions, withController, withLockedDirectory } from './cluster-directory.ts'
 
-export interface BeginOptions {
-  readonly directory: string
-  readonly env: NodeJS.ProcessEnv
-  readonly clock: Clock
-  /** The account of the operator, for the audit. */
-  readonly osUser: string
+export interface BeginOptions extends DirectoryOptions {
   /** The settings cluster.*, which are written to the file. */
   readonly settings: Overrides
 }
@@ -42,8 +33,7 @@ export interface BeginOptions {
 export async function beginCluster(options: BeginOptions): Promise<{ readonly clusterKeyFile: string }> {
   const { directory, env, settings } = options
   const paths = getDataPaths(directory)
-  const unlock = lockDirectory(directory)
-  try {
+  return withLockedDirectory(directory, async () => {
     requireAlone(directory, readConfig(paths.config, env))
     const config = readConfig(paths.config, env, settings)
     const clusterKeyFile = config['cluster.keyFile'] ?? paths.clusterKey
@@ -60,9 +50,7 @@ export async function beginCluster(options: BeginOptions): Promise<{ readonly cl
     })
     runAsOwner(directory, () => editConfigFile(paths.config, settings))
     return { clusterKeyFile }
-  } finally {
-    unlock()
-  }
+  })
 }
 
 function requireAlone(directory: string, config: Config): void {
@@ -84,17 +72,14 @@ async function hasLogOf(connection: LogConnection, cipher: LogCipher, databaseFi
 }
 
 /** Removes what a cluster left in the rows, also that of a run whose log is gone. */
-async function removeFormerCluster({ directory, env, clock }: BeginOptions): Promise<void> {
-  const config = readConfig(getDataPaths(directory).config, env)
-  const controller = await openController({ directory, config, clock, log: silentLog })
-  try {
-    await controller.contexts.create({ kind: 'system' }).write(async ({ db }) => {
+async function removeFormerCluster(options: BeginOptions): Promise<void> {
+  const config = readConfig(getDataPaths(options.directory).config, options.env)
+  await withController(options, config, ({ controller: { contexts } }) =>
+    contexts.create({ kind: 'system' }).write(async ({ db }) => {
       await db.deleteFrom('shared_files').execute()
       await db.deleteFrom('shared_settings').execute()
-    })
-  } finally {
-    await controller.close()
-  }
+    }),
+  )
 }
 
 async function beginLog(connection: LogConnection, cipher: LogCipher, databaseFile: string): Promise<void> {
@@ -110,35 +95,24 @@ async function beginLog(connection: LogConnection, cipher: LogCipher, databaseFi
 }
 
 /** Commits the files and settings that the other controllers get. @throws DataDirectoryError if the directory has changed since the log began */
-async function shareDirectory({ directory, clock, osUser }: BeginOptions, config: Config): Promise<void> {
-  const controller = await openController({
-    ...{ directory, config, clock, log: silentLog },
-    hasOtherSettings: true,
-    // Rows that the log does not have are those of a network that went on alone.
-    isRebuilt: false,
-  }).catch((error: Error) => {
-    if (error.name !== 'LogContradictionError') throw error
-    throw new DataDirectoryError(
-      'LOG_OUTDATED',
-      `the database has a log of this network that ${directory} does not follow: it has served alone since`,
-      'if no other controller uses that log, drop it with psql: drop schema controller cascade; then run this command again',
-    )
-  })
-  try {
-    const { cluster, contexts, entities, membership } = controller
+async function shareDirectory(options: BeginOptions, config: Config): Promise<void> {
+  const share = async ({ controller, context, recordChange }: CommandSession) => {
+    const { cluster, entities, membership } = controller
     if (!cluster) throw new Error('the settings name no database')
-    const context = contexts.create({ kind: 'local-operator', osUser })
     await context.write(async (tx) => {
       await cluster.files.store(entities, tx, cluster.files.read())
       await storeEqualSettings(tx, config)
       await membership.claim(tx)
     })
-    await contexts.recordEvent(context.caller, context.origin, {
-      ...CLUSTER_CHANGE,
-      operation: 'create',
-      id: cluster.name,
-    })
-  } finally {
-    await controller.close()
+    await recordChange('create', cluster.name)
   }
+  // Rows that the log does not have are those of a network that went on alone.
+  await withController(options, config, share, { isRebuilt: false }).catch((error: Error) => {
+    if (error.name !== 'LogContradictionError') throw error
+    throw new DataDirectoryError(
+      'LOG_OUTDATED',
+      `the database has a log of this network that ${options.directory} does not follow: it has served alone since`,
+      'if no other controller uses that log, drop it with psql: drop schema controller cascade; then run this command again',
+    )
+  })
 }

@@ -2,14 +2,10 @@
 //
 // The settings are written last: until then the directory is none, and the same command begins again.
 import { existsSync } from 'node:fs'
-import { openController } from '../../src/controller.ts'
-import type { Clock } from '../../src/foundation/clock.ts'
-import { silentLog } from '../../src/foundation/log.ts'
 import { requireNothingElse } from '../../src/initialize.ts'
 import { createPrivateDirectory, loadKey, writePrivateFile } from '../../src/pki/files.ts'
 import { getDefault, isSameSetting, type Overrides, readConfig, renderConfigFile } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, hasDatabase, runAsOwner } from '../../src/settings/data-directory.ts'
-import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { readEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { SharedFiles } from '../../src/storage/cluster/shared-files.ts'
@@ -17,14 +13,10 @@ import { downloadSnapshot } from '../../src/storage/cluster/snapshots.ts'
 import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { requireClusterKey, requireKnownSchema, requireLog } from '../../src/storage/postgres/log-tables.ts'
-import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
+import { type DirectoryOptions, withController, withLockedDirectory } from './cluster-directory.ts'
 
-export interface JoinOptions {
-  readonly directory: string
-  readonly env: NodeJS.ProcessEnv
-  readonly clock: Clock
-  readonly osUser: string
+export interface JoinOptions extends DirectoryOptions {
   /** The settings of the new directory: cluster.*, and its addresses. */
   readonly settings: Overrides
   /** The file with the cluster key, of which the directory gets a copy. */
@@ -38,8 +30,7 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
   const clusterKey = loadKey(clusterKeyFile, CLUSTER_KEY_BYTES)
   requireNothingElse(directory)
   createPrivateDirectory(directory)
-  const unlock = lockDirectory(directory)
-  try {
+  await withLockedDirectory(directory, async () => {
     requireNoOtherDatabase(directory)
     runAsOwner(directory, () => writePrivateFile(paths.clusterKey, clusterKey))
     const config = readConfig(undefined, env, settings)
@@ -54,9 +45,7 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
     new SharedFiles(directory, clusterKey).restore(paths.database)
     const shared = await announceJoin(options)
     runAsOwner(directory, () => writePrivateFile(paths.config, renderConfigFile({ ...settings, ...shared })))
-  } finally {
-    unlock()
-  }
+  })
 }
 
 /** The rows of a join that was interrupted can be replaced, and no others. */
@@ -71,18 +60,12 @@ function requireNoOtherDatabase(directory: string): void {
 }
 
 /** Has the certificates name this controller. Returns the settings of the network that are not the defaults. */
-async function announceJoin({ directory, env, clock, osUser, settings }: JoinOptions): Promise<Overrides> {
-  const config = readConfig(undefined, env, settings)
-  const controller = await openController({ ...{ directory, config, clock, log: silentLog }, hasOtherSettings: true })
-  try {
-    const { certificates, contexts, store } = controller
-    const context = contexts.create({ kind: 'local-operator', osUser })
+async function announceJoin(options: JoinOptions): Promise<Overrides> {
+  const config = readConfig(undefined, options.env, options.settings)
+  return withController(options, config, async ({ controller: { certificates, store }, context, recordChange }) => {
     await certificates.own.renewDue(context)
-    const id = String(config['cluster.name'])
-    await contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation: 'update', id })
+    await recordChange('update', String(config['cluster.name']))
     const shared = [...(await readEqualSettings(store.db))]
     return Object.fromEntries(shared.filter(([key, value]) => !isSameSetting(key, value, getDefault(key))))
-  } finally {
-    await controller.close()
-  }
+  })
 }

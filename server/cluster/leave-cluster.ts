@@ -1,18 +1,14 @@
 // Takes a directory out of its cluster: its rows serve alone from then on, and the others do not expect it any more.
 import { rmSync } from 'node:fs'
-import { openController } from '../../src/controller.ts'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
-import type { Clock } from '../../src/foundation/clock.ts'
-import { silentLog } from '../../src/foundation/log.ts'
-import { readConfig, type SettingKey } from '../../src/settings/config.ts'
+import type { Config, SettingKey } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
-import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { dropLog } from '../../src/storage/postgres/log-tables.ts'
-import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { setNetwork } from '../../src/storage/sqlite/log-start.ts'
+import { type DirectoryOptions, readClusterConfig, withController, withLockedDirectory } from './cluster-directory.ts'
 
 const CLUSTER_SETTINGS = [
   'cluster.database',
@@ -24,11 +20,7 @@ const CLUSTER_SETTINGS = [
   'cluster.lease',
 ] as const satisfies readonly SettingKey[]
 
-export interface LeaveOptions {
-  readonly directory: string
-  readonly env: NodeJS.ProcessEnv
-  readonly clock: Clock
-  readonly osUser: string
+export interface LeaveOptions extends DirectoryOptions {
   /** Also deletes the log, which no other controller may use any more. */
   readonly isLast: boolean
   /** Whether the database is lost: the rows are those of the last contact with it. */
@@ -37,16 +29,13 @@ export interface LeaveOptions {
 
 /** @throws DirectoryLockedError while it runs, DataDirectoryError, ConfigError, LogConnectionError, LogDatabaseError */
 export async function leaveCluster(options: LeaveOptions): Promise<void> {
-  const { directory, env, isLast, isDatabaseLost } = options
+  const { directory, isLast, isDatabaseLost } = options
   const paths = getDataPaths(directory)
-  const unlock = lockDirectory(directory)
-  try {
-    const config = readConfig(paths.config, env)
-    if (config['cluster.database'] === undefined)
-      throw new DataDirectoryError('NO_CLUSTER', `${directory} is of no cluster`, 'controller cluster init')
+  await withLockedDirectory(directory, async () => {
+    const config = readClusterConfig(options)
     // Without the database, the key is not needed either: a backup does not hold it.
     const place = isDatabaseLost ? undefined : findLogPlace(directory, config)
-    if (place) await takeLeave(options, place)
+    if (place) await takeLeave(options, config, place)
     runAsOwner(directory, () => {
       editConfigFile(paths.config, Object.fromEntries(CLUSTER_SETTINGS.map((key) => [key, undefined])))
       // The others go on using it.
@@ -54,38 +43,31 @@ export async function leaveCluster(options: LeaveOptions): Promise<void> {
     })
     setNetwork(paths.database, '')
     if (isLast && place) await withLogConnection(place.database, (connection) => connection.run(dropLog))
-  } finally {
-    unlock()
-  }
+  })
 }
 
 /** Follows the log to its end, and removes the record of this controller. */
-async function takeLeave({ directory, env, clock, osUser, isLast }: LeaveOptions, { name }: LogPlace): Promise<void> {
-  const config = readConfig(getDataPaths(directory).config, env)
-  const controller = await openController({ ...{ directory, config, clock, log: silentLog }, hasOtherSettings: true })
-  try {
-    const { contexts, entities, store } = controller
+function takeLeave(options: LeaveOptions, config: Config, { name }: LogPlace): Promise<void> {
+  return withController(options, config, async ({ controller, context, recordChange }) => {
+    const { cluster, entities, store } = controller
     const nodes = await store.db
       .selectFrom('controllers')
       .select(['id', 'node'])
       .where('node', 'is not', null)
       .execute()
     const others = nodes.flatMap(({ node }) => (node === null || node === name ? [] : [node]))
-    if (isLast && others.length > 0)
+    if (options.isLast && others.length > 0)
       throw new DataDirectoryError(
         'OTHER_CONTROLLERS',
         `the log is in use by ${others.join(', ')}`,
         'let each of them leave first, or leave without --drop-log',
       )
-    const context = contexts.create({ kind: 'local-operator', osUser })
-    await contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation: 'delete', id: name })
-    controller.cluster?.nodes.leave()
+    await recordChange('delete', name)
+    cluster?.nodes.leave()
     if (others.length === 0) return
     const ownIds = nodes.flatMap(({ id, node }) => (node === name ? [id] : []))
     await context.write(async (tx) => {
       await entities.removeAllIn(tx, controllers, ownIds, 'none')
     })
-  } finally {
-    await controller.close()
-  }
+  })
 }

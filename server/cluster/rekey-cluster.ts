@@ -1,33 +1,29 @@
-// Replaces the cluster key, while the controllers run that have the next one beside it: no other way than the operator's leads there.
+// Replaces the cluster key while the controllers run: each takes the next key, which the operator has copied beside its own.
 import { existsSync } from 'node:fs'
-import { type Controller, openController } from '../../src/controller.ts'
-import type { Clock } from '../../src/foundation/clock.ts'
-import { silentLog } from '../../src/foundation/log.ts'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
-import { readConfig } from '../../src/settings/config.ts'
+import type { Config } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
-import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import type { Cluster } from '../../src/storage/cluster/cluster.ts'
 import { nameNextKey } from '../../src/storage/cluster/cluster-keys.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { CLUSTER_KEY_BYTES } from '../../src/storage/postgres/log-cipher.ts'
-import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
-
-export interface RekeyOptions {
-  readonly directory: string
-  readonly env: NodeJS.ProcessEnv
-  readonly clock: Clock
-  readonly osUser: string
-}
+import {
+  type CommandSession,
+  type DirectoryOptions,
+  readClusterConfig,
+  withController,
+  withLockedDirectory,
+} from './cluster-directory.ts'
 
 /**
- * Makes the next key, unless it was made before. Returns its file, which each other controller needs beside its own key. The controller of
- * the directory may run.
+ * Creates the next key if it does not exist yet, and returns its file: the operator copies that to every other controller, beside its own key.
+ * The controller of the directory may run.
  * @throws DataDirectoryError, ConfigError, KeyFileError
  */
-export function prepareRekey({ directory, env }: RekeyOptions): { readonly nextKeyFile: string } {
-  const nextKeyFile = nameNextKey(requirePlace(directory, env).clusterKeyFile)
+export function prepareRekey(options: DirectoryOptions): { readonly nextKeyFile: string } {
+  const { directory } = options
+  const nextKeyFile = findNextKeyFile(directory, readClusterConfig(options))
   runAsOwner(directory, () => loadOrCreateKey(nextKeyFile, CLUSTER_KEY_BYTES))
   return { nextKeyFile }
 }
@@ -37,36 +33,26 @@ export function prepareRekey({ directory, env }: RekeyOptions): { readonly nextK
  * and need the key before they start.
  * @throws DirectoryLockedError while the controller of the directory runs, DataDirectoryError if another one runs that lacks the next key
  */
-export async function completeRekey(options: RekeyOptions): Promise<{ readonly stopped: readonly string[] }> {
-  const { directory, env, clock, osUser } = options
-  const unlock = lockDirectory(directory)
-  try {
-    const { clusterKeyFile } = requirePlace(directory, env)
-    const hasNext = existsSync(nameNextKey(clusterKeyFile))
-    const config = readConfig(getDataPaths(directory).config, env)
-    const controller = await openController({ ...{ directory, config, clock, log: silentLog }, hasOtherSettings: true })
-    try {
-      const cluster = controller.cluster as Cluster
+export async function completeRekey(options: DirectoryOptions): Promise<{ readonly stopped: readonly string[] }> {
+  const { directory } = options
+  return withLockedDirectory(directory, async () => {
+    const config = readClusterConfig(options)
+    const hasNext = existsSync(findNextKeyFile(directory, config))
+    return withController(options, config, async (session) => {
+      const cluster = session.controller.cluster as Cluster
       // Otherwise the key was taken by an earlier run, or by the start of this one.
-      if (cluster.keys.nextId !== undefined) await replaceKey(controller, cluster, osUser)
+      if (cluster.keys.nextId !== undefined) await replaceKey(session, cluster)
       else if (!hasNext && (await cluster.snapshots.isReadable()))
         throw new DataDirectoryError('NO_NEXT_KEY', 'there is no next cluster key', 'controller cluster rekey')
       await cluster.snapshots.replaceAll()
       const others = cluster.nodes.list().filter(({ name, isLive }) => name !== cluster.name && !isLive)
       return { stopped: others.map(({ name }) => name) }
-    } finally {
-      await controller.close()
-    }
-  } finally {
-    unlock()
-  }
+    })
+  })
 }
 
-async function replaceKey(
-  { contexts, entities, directory }: Controller,
-  cluster: Cluster,
-  osUser: string,
-): Promise<void> {
+async function replaceKey({ controller, context, recordChange }: CommandSession, cluster: Cluster): Promise<void> {
+  const { directory, entities } = controller
   const { keys, files, nodes, commitLog } = cluster
   const lacking = nodes
     .list()
@@ -77,16 +63,13 @@ async function replaceKey(
       `${lacking.map(({ name }) => name).join(', ')} would not be able to read the log under the next cluster key`,
       'copy cluster.key.next into the data directories of these controllers, by a safe way and for their accounts only, or stop them',
     )
-  const context = contexts.create({ kind: 'local-operator', osUser })
   keys.useNext()
   commitLog.proveKey(readLogStart(getDataPaths(directory).database).network)
   await context.write((tx) => files.encryptAgain(entities, tx))
-  const event = { ...CLUSTER_CHANGE, operation: 'update', id: 'key' } as const
-  await contexts.recordEvent(context.caller, context.origin, event)
+  await recordChange('update', 'key')
 }
 
-function requirePlace(directory: string, env: NodeJS.ProcessEnv): LogPlace {
-  const place = findLogPlace(directory, readConfig(getDataPaths(directory).config, env))
-  if (place) return place
-  throw new DataDirectoryError('NO_CLUSTER', `${directory} is of no cluster`, 'controller cluster init')
+/** @throws KeyFileError if the directory has no cluster key to be replaced */
+function findNextKeyFile(directory: string, config: Config): string {
+  return nameNextKey((findLogPlace(directory, config) as LogPlace).clusterKeyFile)
 }
