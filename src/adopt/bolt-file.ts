@@ -5,7 +5,15 @@
 // the memory.
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { BoltBucket } from './bolt-bucket.ts'
-import { type BoltPage, damage, PAGE_HEADER_BYTES, type PageReader, readKind, readU64 } from './bolt-page.ts'
+import {
+  type BoltPage,
+  damage,
+  PAGE_HEADER_BYTES,
+  type PageReader,
+  type Place,
+  readKind,
+  readU64,
+} from './bolt-page.ts'
 import { SourceError } from './source-error.ts'
 
 const META_BYTES = 64
@@ -64,14 +72,14 @@ export class BoltFile implements PageReader {
 
   /** The bucket that holds all others. */
   get root(): BoltBucket {
-    return new BoltBucket(this, [], { page: this.#meta.rootPage, referrer: 0 })
+    return new BoltBucket(this, { page: this.#meta.rootPage, referrer: 0 })
   }
 
   close(): void {
     closeSync(this.#file)
   }
 
-  readPage(id: number, referrer: number, place: string): BoltPage {
+  readPage(id: number, referrer: number, place: Place): BoltPage {
     const { pageBytes } = this.#meta
     const offset = id * pageBytes
     this.#claim(id, referrer, place)
@@ -84,10 +92,10 @@ export class BoltFile implements PageReader {
     for (let next = id + 1; next <= id + overflow; next += 1) this.#claim(next, referrer, place)
     const bytes = overflow === 0 ? first : readBytes(this.#file, offset, runBytes)
     this.#bytesRead += bytes.length
-    return { id, kind, count: first.readUInt16LE(10), bytes, offset }
+    return { id, kind, count: first.readUInt16LE(10), bytes, start: 0, end: bytes.length, offset }
   }
 
-  #claim(id: number, referrer: number, place: string): void {
+  #claim(id: number, referrer: number, place: Place): void {
     // The first two pages are the metas.
     if (id < 2 || id >= this.#meta.pageCount)
       throw damage(`${place} refers to page ${id}, which the file does not have`)

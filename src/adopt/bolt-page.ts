@@ -1,12 +1,21 @@
 // The pages of a bbolt file, and the error of a file whose structure is damaged.
 import { SourceError } from './source-error.ts'
 
-/** The bytes of a page, and where they begin in the file. */
+/** Names a place for messages, which few files need. A text does too. */
+export interface Place {
+  toString(): string
+}
+
+/** A page, or one inside of a value. */
 export interface BoltPage {
   readonly id: number
   readonly kind: 'branch' | 'leaf'
   readonly count: number
+  /** Where in these bytes it starts and ends. */
   readonly bytes: Buffer
+  readonly start: number
+  readonly end: number
+  /** Where in the file it starts. */
   readonly offset: number
 }
 
@@ -20,7 +29,7 @@ export interface PageReader {
    * @param place the bucket that it belongs to, for messages
    * @throws SourceError if it is damaged, or something else refers to it too
    */
-  readPage(id: number, referrer: number, place: string): BoltPage
+  readPage(id: number, referrer: number, place: Place): BoltPage
 }
 
 const BRANCH = 1
@@ -33,15 +42,15 @@ export function damage(problem: string): SourceError {
 }
 
 /** @param place for messages @throws SourceError if the number is larger than any that a whole file has */
-export function readU64(bytes: Buffer, offset: number, place: string): number {
-  const value = bytes.readBigUInt64LE(offset)
-  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw damage(`${place} has the number ${value} in place of a page`)
-  return Number(value)
+export function readU64(bytes: Buffer, offset: number, place: Place): number {
+  const value = bytes.readUInt32LE(offset + 4) * 2 ** 32 + bytes.readUInt32LE(offset)
+  if (Number.isSafeInteger(value)) return value
+  throw damage(`${place} has the number ${bytes.readBigUInt64LE(offset)} in place of a page`)
 }
 
 /** Returns the kind of a page with elements. @throws SourceError if it is neither, or that of another place */
-export function readKind(bytes: Buffer, id: number, place: string): BoltPage['kind'] {
-  if (bytes.length < PAGE_HEADER_BYTES || readU64(bytes, 0, `page ${id}, in ${place},`) !== id)
+export function readKind(bytes: Buffer, id: number, place: Place): BoltPage['kind'] {
+  if (bytes.length < PAGE_HEADER_BYTES || bytes.readBigUInt64LE(0) !== BigInt(id))
     throw damage(`page ${id} is not in its place, in ${place}`)
   const flags = bytes.readUInt16LE(8)
   if (flags === BRANCH) return 'branch'

@@ -87,7 +87,7 @@ export class Conversion {
 }
 
 /** The name of a record in messages; what else tells it if it has none. */
-function describeName(record: SourceRecord): string {
+export function describeName(record: SourceRecord): string {
   for (const member of ['name', 'updbUsername', 'method', 'binding']) {
     if (!record.has(member)) continue
     const value = record.text(member)

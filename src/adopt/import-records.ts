@@ -9,7 +9,7 @@ import { ControllerError, type FieldCause } from '../foundation/errors.ts'
 import { type EntityStore, find } from '../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../storage/transactions/context.ts'
 import { untyped } from '../storage/untyped.ts'
-import type { Conversion, ConvertedRecord, KindConversion } from './conversion.ts'
+import { type Conversion, type ConvertedRecord, describeName, type KindConversion } from './conversion.ts'
 import {
   authPolicyConversion,
   createCredentialConversions,
@@ -54,7 +54,8 @@ interface Draft {
   readonly resource: AnyResource
   readonly entity: AnyEntity
   readonly kind: string
-  readonly source: SourceRecord
+  /** The name of the former record. That itself would keep its pages in memory. */
+  readonly name: string
 }
 
 /** Imports all records, in an order in which each finds those that it refers to. */
@@ -82,7 +83,7 @@ export async function importRecords(
       const converted = kind.convert(id, source, conversion)
       for (const record of converted) {
         const entity = judge(record, source, kind.kind, conversion)
-        if (entity) drafts.push({ resource: record.resource, entity, kind: kind.kind, source })
+        if (entity) drafts.push({ resource: record.resource, entity, kind: kind.kind, name: describeName(source) })
         else if (record.id === id) break
       }
       // Built-in records are here already.
@@ -207,8 +208,8 @@ async function storeDrafts(
     conversion.addId(resource.plural, entity.id)
     if (resource.subtypeOf) conversion.addId(resource.subtypeOf.resource, entity.id)
   }
-  for (const [{ entity, kind, source }, error] of outcome.rejected)
-    conversion.note(kind, entity.id, source, `${describeError(error)}: it is left out`)
+  for (const [{ entity, kind, name }, error] of outcome.rejected)
+    conversion.notes.add(kind, entity.id, name, `${describeError(error)}: it is left out`)
   return outcome.results.filter(({ resource }) => resource.plural !== 'service-configs').length
 }
 

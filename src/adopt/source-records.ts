@@ -6,7 +6,7 @@ import { BoltFile } from './bolt-file.ts'
 import { damage } from './bolt-page.ts'
 import { SourceError } from './source-error.ts'
 import { isCompressed, unpackFile } from './source-files.ts'
-import { decodeCounted, decodePlain, decodeScalar, decodeSet, type PlainValue, StoredTime } from './typed-values.ts'
+import { decodeCounted, decodeEntry, decodePlain, decodeSet, type PlainValue, StoredTime } from './typed-values.ts'
 
 // The schema of release 1.6.5 is 39, that of 2.0.3 is 44; later ones than 37 added members only.
 const MIN_SCHEMA = 37
@@ -14,17 +14,22 @@ const MAX_SCHEMA = 44
 
 /** A record, or a part of one. Members that it does not have are null, false or empty, as OpenZiti's controller reads them. */
 export class SourceRecord {
-  /** Kind and id, and the path to a part: for messages. */
-  readonly place: string
-  readonly #entries: ReadonlyMap<string, BoltEntry>
+  readonly #container: BoltBucket
+  /** In the order of their keys. */
+  readonly #entries: readonly BoltEntry[]
 
   constructor(bucket: BoltBucket) {
-    this.place = bucket.path.slice(1).join('/')
-    this.#entries = new Map(bucket.list().map((entry) => [entry.key.toString('utf8'), entry]))
+    this.#container = bucket
+    this.#entries = bucket.list()
+  }
+
+  /** Kind and id, and the path to a part: for messages. */
+  get place(): string {
+    return this.#container.path.slice(1).join('/')
   }
 
   has(name: string): boolean {
-    return this.#entries.has(name)
+    return this.#find(name) !== undefined
   }
 
   text(name: string): string | null {
@@ -54,7 +59,7 @@ export class SourceRecord {
 
   /** Bytes without a type. */
   bytes(name: string): Buffer | null {
-    const value = this.#entries.get(name)?.value
+    const value = this.#find(name)?.value
     return value && value.length > 0 ? value : null
   }
 
@@ -88,9 +93,10 @@ export class SourceRecord {
     if (!bucket) return []
     return bucket
       .list()
-      .flatMap((entry) =>
-        entry.bucket ? [[entry.key.toString('utf8'), new SourceRecord(entry.bucket)] as const] : [],
-      ) as [string, SourceRecord][]
+      .flatMap((entry) => (entry.bucket ? [[entry.name, new SourceRecord(entry.bucket)] as const] : [])) as [
+      string,
+      SourceRecord,
+    ][]
   }
 
   /** Members with bytes as values, by their keys as bytes. */
@@ -101,26 +107,40 @@ export class SourceRecord {
 
   /** The names of the members. */
   names(): string[] {
-    return [...this.#entries.keys()]
+    return this.#entries.map((entry) => entry.name)
   }
 
   #scalar(name: string) {
-    const entry = this.#entries.get(name)
+    const entry = this.#find(name)
     if (!entry) return null
-    if (entry.bucket) throw this.#mistyped(name, 'a single value')
-    return decodeScalar(entry.value, `${this.place}/${name} on page ${entry.page}`)
+    if (entry.isBucket) throw this.#mistyped(name, 'a single value')
+    return decodeEntry(entry)
   }
 
   #bucket(name: string): BoltBucket | undefined {
-    const entry = this.#entries.get(name)
-    if (!entry || entry.bucket) return entry?.bucket
+    const entry = this.#find(name)
+    if (!entry) return undefined
+    const { bucket } = entry
     // A map that was set to nothing is one value.
-    if (decodeScalar(entry.value, `${this.place}/${name} on page ${entry.page}`) === null) return undefined
+    if (bucket || decodeEntry(entry) === null) return bucket
     throw this.#mistyped(name, 'a bucket')
   }
 
+  #find(name: string): BoltEntry | undefined {
+    let [low, high] = [0, this.#entries.length]
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const entry = this.#entries[middle] as BoltEntry
+      const order = entry.compareKey(name)
+      if (order === 0) return entry
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return undefined
+  }
+
   #mistyped(name: string, expected: string): SourceError {
-    const page = this.#entries.get(name)?.page
+    const page = this.#find(name)?.page
     return damage(`${this.place} has a member ${name} that is not ${expected}, on page ${page}`)
   }
 }
@@ -157,9 +177,9 @@ export class SourceDatabase {
   *records(kind: string): Generator<[id: string, record: SourceRecord]> {
     const bucket = this.#kinds.get(kind)
     if (!bucket) return
-    for (const { key, bucket: record, page } of bucket.entries()) {
-      const id = key.toString('utf8')
-      if (!record) throw damage(`${kind}/${id} is not a record, on page ${page}`)
+    for (const entry of bucket.entries()) {
+      const { name: id, bucket: record } = entry
+      if (!record) throw damage(`${kind}/${id} is not a record, on page ${entry.page}`)
       yield [id, new SourceRecord(record)]
     }
   }
@@ -168,7 +188,7 @@ export class SourceDatabase {
   ids(kind: string): Set<string> {
     const ids = new Set<string>()
     const bucket = this.#kinds.get(kind)
-    if (bucket) for (const { key } of bucket.entries()) ids.add(key.toString('utf8'))
+    if (bucket) for (const { name } of bucket.entries()) ids.add(name)
     return ids
   }
 }
