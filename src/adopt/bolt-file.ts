@@ -23,6 +23,8 @@ const MIN_PAGE_BYTES = 1024
 const MAX_PAGE_BYTES = MIN_PAGE_BYTES << 14
 // A value runs over as many pages as it needs, which are read at once.
 const MAX_RUN_BYTES = 64 * 2 ** 20
+/** How much is read at once of pages that follow one another. */
+const READ_AHEAD_BYTES = 64 * 1024
 
 /** The part of a file that says where everything else is. */
 interface Meta {
@@ -40,6 +42,10 @@ export class BoltFile implements PageReader {
   /** By page: the position in the file of the element that refers to it. */
   readonly #referrers = new Map<number, number>()
   #bytesRead = 0
+  /** The bytes that were read last, and where in the file they start. */
+  #window: { readonly bytes: Buffer; readonly start: number } = { bytes: Buffer.alloc(0), start: 0 }
+  /** Where the last page ends. */
+  #lastEnd = 0
 
   private constructor(file: number) {
     this.#file = file
@@ -83,16 +89,29 @@ export class BoltFile implements PageReader {
     const { pageBytes } = this.#meta
     const offset = id * pageBytes
     this.#claim(id, referrer, place)
-    const first = readBytes(this.#file, offset, pageBytes)
+    const first = this.#read(offset, pageBytes)
     const kind = readKind(first, id, place)
     const overflow = first.readUInt32LE(12)
     const runBytes = pageBytes * (overflow + 1)
     if (overflow > 0 && runBytes > MAX_RUN_BYTES)
       throw damage(`page ${id} runs over ${runBytes} bytes, more than any value has, in ${place}`)
     for (let next = id + 1; next <= id + overflow; next += 1) this.#claim(next, referrer, place)
-    const bytes = overflow === 0 ? first : readBytes(this.#file, offset, runBytes)
+    const bytes = overflow === 0 ? first : this.#read(offset, runBytes)
     this.#bytesRead += bytes.length
+    this.#lastEnd = offset + bytes.length
     return { id, kind, count: first.readUInt16LE(10), bytes, start: 0, end: bytes.length, offset }
+  }
+
+  /** Returns bytes of the file; fewer if it ends. */
+  #read(offset: number, length: number): Buffer {
+    const { bytes, start } = this.#window
+    if (offset < start || offset + length > start + bytes.length) {
+      const isAfterLast = offset === this.#lastEnd
+      const more = readBytes(this.#file, offset, isAfterLast ? Math.max(length, READ_AHEAD_BYTES) : length)
+      this.#window = { bytes: more, start: offset }
+      return more.subarray(0, length)
+    }
+    return bytes.subarray(offset - start, offset - start + length)
   }
 
   #claim(id: number, referrer: number, place: Place): void {

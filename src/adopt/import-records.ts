@@ -140,9 +140,8 @@ function judge(
   const createdAt = source.time('createdAt') ?? source.time('issuedAt') ?? conversion.now
   const updatedAt = source.time('updatedAt') ?? createdAt
   try {
-    const accepted = readFields(resource, all)
-    const entity = applyFallbacks(resource.fields, { ...pickSystemFields(resource, all), ...accepted })
-    return { ...entity, id, createdAt, updatedAt }
+    const entity = applyFallbacks(resource.fields, readFields(resource, all))
+    return Object.assign(entity, { id, createdAt, updatedAt })
   } catch (error) {
     if (!(error instanceof ControllerError)) throw error
     conversion.note(kind, id, source, `${describeError(error)}: it is left out`)
@@ -150,17 +149,20 @@ function judge(
   }
 }
 
-/** Reads the fields that clients set, as a request with them would be read. */
+/** Reads the fields that clients set, as a request with them would be read. Those that only a controller sets are kept. */
 function readFields(resource: AnyResource, fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   // An enrollment of a router has members that no request has.
   if (resource.plural === 'enrollments') return { ...fields }
-  const body = Object.entries(fields).flatMap(([name, value]) => {
+  const body: Record<string, unknown> = {}
+  const ownFields: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(fields)) {
     const field = resource.fields[name] ?? findVariantField(resource, name)
-    if (!field || !isSetByClients(field.options.access)) return []
+    if (!field) continue
     const isTime = field.kind.name === 'time' && typeof value === 'number'
-    return [[toMemberName(name, field), isTime ? toIsoTime(value as number) : value]]
-  })
-  return readInput(resource, 'create', Object.fromEntries(body), TOLERANCE)
+    if (isSetByClients(field.options.access)) body[toMemberName(name, field)] = isTime ? toIsoTime(value) : value
+    else if (name in resource.fields) ownFields[name] = value
+  }
+  return Object.assign(ownFields, readInput(resource, 'create', body, TOLERANCE))
 }
 
 function findVariantField({ variants }: AnyResource, name: string) {
@@ -169,16 +171,6 @@ function findVariantField({ variants }: AnyResource, name: string) {
 
 function isSetByClients(access: string | undefined): boolean {
   return access !== 'read' && access !== 'internal'
-}
-
-/** The fields that only a controller sets. */
-function pickSystemFields(resource: AnyResource, fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([name]) => {
-      const field = resource.fields[name]
-      return field !== undefined && !isSetByClients(field.options.access)
-    }),
-  )
 }
 
 /** Stores drafts in one transaction: one that the store rejects is left out, and a note says so. Returns how many are stored. */

@@ -2,6 +2,7 @@
 //
 // The grants of the former policies are computed here by plain set operations, apart from the evaluator that serves requests:
 // both must grant the same. Neither may grant more than the former controller itself had computed and stored.
+import { LRUCache } from 'lru-cache'
 import type { PolicyReader, PolicyType } from '../policy/policy-index.ts'
 import type { RoleBearer } from '../policy/role-selector.ts'
 import type { Conversion } from './conversion.ts'
@@ -19,6 +20,7 @@ export interface RightsProof {
 
 /** A policy of the former database: whom it concerns, and what it leads to. */
 interface PlainPolicy {
+  readonly roles: readonly string[]
   readonly matches: (bearer: RoleBearer) => boolean
   readonly targets: ReadonlySet<string>
 }
@@ -32,6 +34,8 @@ interface PolicyKind {
 }
 
 const MAX_DIFFERENCES = 20
+// Some 20 MB.
+const MAX_CACHED_TARGETS = 500_000
 const SERVICE_POLICIES = {
   kind: 'servicePolicies',
   plural: 'service-policies',
@@ -59,36 +63,36 @@ export function proveRights(database: SourceDatabase, index: PolicyReader, conve
   const services = listBearers(database, 'services', 'services', conversion)
   const edgeRouters = listBearers(database, 'routers', 'edge-routers', conversion)
   const read = (kind: PolicyKind, targets: readonly RoleBearer[], isIncluded?: (record: SourceRecord) => boolean) =>
-    readPolicies(database, kind, targets, conversion, isIncluded)
+    new PlainGrants(readPolicies(database, kind, targets, conversion, isIncluded))
   const byType = TYPES.map(([type, number, links]) => {
-    const policies = read(SERVICE_POLICIES, services, (record) => record.number('type') === number)
-    return { type, links, policies }
+    const grants = read(SERVICE_POLICIES, services, (record) => record.number('type') === number)
+    return { type, links, grants }
   })
-  const routerPolicies = read(ROUTER_POLICIES, edgeRouters)
-  const serviceRouterPolicies = read(SERVICE_ROUTER_POLICIES, edgeRouters)
+  const routerGrants = read(ROUTER_POLICIES, edgeRouters)
+  const serviceRouterGrants = read(SERVICE_ROUTER_POLICIES, edgeRouters)
   const comparison = new Comparison()
   const pairs = { Dial: 0, Bind: 0 }
   let [routerPairs, serviceRouterPairs] = [0, 0]
   for (const [id, record] of database.records('identities')) {
     if (!conversion.hasId('identities', id)) continue
     const bearer = { id, attributes: record.set('roleAttributes') }
-    for (const { type, links, policies } of byType) {
+    for (const { type, links, grants } of byType) {
       const serviceIds = index.listGrantedServices(index.findServicePolicies(bearer, type))
       pairs[type] += serviceIds.length
       const right = `the identity ${id} may ${type.toLowerCase()}`
-      comparison.add(right, serviceIds, collectTargets(policies, bearer), record.counted(links))
+      comparison.add(right, serviceIds, grants.collect(bearer), record.counted(links))
     }
     const routerIds = index.listRouters(bearer)
     routerPairs += routerIds.length
     const right = `the identity ${id} may use the router`
-    comparison.add(right, routerIds, collectTargets(routerPolicies, bearer), record.counted('routers'))
+    comparison.add(right, routerIds, routerGrants.collect(bearer), record.counted('routers'))
   }
   for (const [id, record] of database.records('services')) {
     const edge = record.part('edge')
     if (!edge || !conversion.hasId('services', id)) continue
     const routerIds = index.listRoutersOfService(id)
     serviceRouterPairs += routerIds.length
-    const expected = collectTargets(serviceRouterPolicies, { id, attributes: edge.set('roleAttributes') })
+    const expected = serviceRouterGrants.collect({ id, attributes: edge.set('roleAttributes') })
     comparison.add(`the service ${id} may be used over the router`, routerIds, expected, edge.counted('edgeRouters'))
   }
   const { differences } = comparison
@@ -120,10 +124,31 @@ class Comparison {
   }
 }
 
-function collectTargets(policies: readonly PlainPolicy[], bearer: RoleBearer): ReadonlySet<string> {
-  const targets = new Set<string>()
-  for (const policy of policies) if (policy.matches(bearer)) for (const target of policy.targets) targets.add(target)
-  return targets
+/** The grants of policies of one kind. Bearers whom the roles of the policies do not tell apart are granted the same. */
+class PlainGrants {
+  readonly #policies: readonly PlainPolicy[]
+  readonly #roles: ReadonlySet<string>
+  readonly #byRoles = new LRUCache<string, ReadonlySet<string>>({
+    maxSize: MAX_CACHED_TARGETS,
+    sizeCalculation: ({ size }) => 1 + size,
+  })
+
+  constructor(policies: readonly PlainPolicy[]) {
+    this.#policies = policies
+    this.#roles = new Set(policies.flatMap(({ roles }) => roles))
+  }
+
+  collect(bearer: RoleBearer): ReadonlySet<string> {
+    const roles = [`@${bearer.id}`, ...bearer.attributes.map((attribute) => `#${attribute}`)]
+    const key = JSON.stringify(roles.filter((role) => this.#roles.has(role)))
+    const cached = this.#byRoles.get(key)
+    if (cached) return cached
+    const targets = new Set<string>()
+    for (const policy of this.#policies)
+      if (policy.matches(bearer)) for (const target of policy.targets) targets.add(target)
+    this.#byRoles.set(key, targets)
+    return targets
+  }
 }
 
 /** The adopted records of a kind with their role attributes, as the former database has them. */
@@ -149,7 +174,8 @@ function readPolicies(
     const isAllOf = record.text('semantic') === 'AllOf'
     const matchesTarget = createMatcher(record.set(targetRoles), isAllOf)
     const targets = new Set(bearers.filter(matchesTarget).map((bearer) => bearer.id))
-    policies.push({ matches: createMatcher(record.set(subjectRoles), isAllOf), targets })
+    const roles = record.set(subjectRoles)
+    policies.push({ roles, matches: createMatcher(roles, isAllOf), targets })
   }
   return policies
 }
@@ -161,7 +187,7 @@ function createMatcher(roles: readonly string[], isAllOf: boolean): (bearer: Rol
   return (bearer) => {
     if (ids.has(bearer.id)) return true
     if (attributes.length === 0) return false
-    // Both lists are short, and every policy is compared with every bearer.
+    // Both lists are short.
     return isAllOf
       ? attributes.every((each) => bearer.attributes.includes(each))
       : attributes.some((each) => bearer.attributes.includes(each))
