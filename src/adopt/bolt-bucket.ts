@@ -61,14 +61,14 @@ export class BoltBucket {
 
   /** All entries at once. @throws SourceError if it is larger than any that belongs in memory, or damaged */
   list(): readonly BoltEntry[] {
-    const listed: BoltEntry[] = []
+    let listed: BoltEntry[] = []
     let bytes = 0
     for (const page of this.#leaves()) {
-      for (const entry of this.#readLeaf(page, listed.at(-1))) {
-        bytes += ENTRY_BYTES + entry.valueEnd - entry.keyStart
-        if (bytes > MAX_LISTED_BYTES) throw damage(`${this} has more than a record can have, on page ${entry.page}`)
-        listed.push(entry)
-      }
+      const entries = this.#readLeaf(page, listed.at(-1))
+      for (const entry of entries) bytes += ENTRY_BYTES + entry.valueEnd - entry.keyStart
+      if (bytes > MAX_LISTED_BYTES) throw damage(`${this} has more than a record can have, on page ${page.id}`)
+      // Most buckets have one page.
+      listed = listed.length === 0 ? entries : listed.concat(entries)
     }
     return listed
   }
@@ -168,7 +168,7 @@ export class BoltBucket {
 export class BoltEntry implements Place {
   readonly owner: BoltBucket
   readonly #page: BoltPage
-  /** Where in the bytes of its page the element is that describes it. */
+  /** The position in the bytes of its page of the element that describes it. */
   readonly element: number
   readonly keyStart: number
   /** The end of the key, too. */

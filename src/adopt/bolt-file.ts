@@ -42,9 +42,9 @@ export class BoltFile implements PageReader {
   /** By page: the position in the file of the element that refers to it. */
   readonly #referrers = new Map<number, number>()
   #bytesRead = 0
-  /** The bytes that were read last, and where in the file they start. */
+  /** The bytes that were read last, and their position in the file. */
   #window: { readonly bytes: Buffer; readonly start: number } = { bytes: Buffer.alloc(0), start: 0 }
-  /** Where the last page ends. */
+  /** The end of the last page in the file. */
   #lastEnd = 0
 
   private constructor(file: number) {

@@ -11,11 +11,11 @@ export interface BoltPage {
   readonly id: number
   readonly kind: 'branch' | 'leaf'
   readonly count: number
-  /** Where in these bytes it starts and ends. */
+  /** The bytes that it is in, and its bounds among them. */
   readonly bytes: Buffer
   readonly start: number
   readonly end: number
-  /** Where in the file it starts. */
+  /** Its position in the file. */
   readonly offset: number
 }
 

@@ -18,6 +18,7 @@ import { SourceError } from './source-error.ts'
 const LOCKS = '/proc/locks'
 /** The first bytes of a file that is compressed by gzip. */
 const GZIP_MAGIC = 0x1f8b
+const DIGEST_CHUNK_BYTES = 2 ** 20
 // A few bytes can stand for very many.
 const MAX_UNPACKED_BYTES = 8 * 2 ** 30
 
@@ -42,7 +43,7 @@ export function requireUnlocked(path: string): void {
 /** Returns the SHA-256 of a file, in hexadecimal. */
 export async function computeFileDigest(path: string): Promise<string> {
   const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer)
+  for await (const chunk of createReadStream(path, { highWaterMark: DIGEST_CHUNK_BYTES })) hash.update(chunk as Buffer)
   return hash.digest('hex')
 }
 

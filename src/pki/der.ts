@@ -89,11 +89,30 @@ function encodeBase128(value: number): number[] {
   return bytes
 }
 
-/** A parsed element: its tag, its content, and all of its bytes. */
-export interface Element {
+/** A parsed element. Most of them are only skipped: their bytes are made when they are asked for. */
+export class Element {
   readonly tag: number
-  readonly content: Buffer
-  readonly bytes: Buffer
+  readonly #source: Buffer
+  readonly #start: number
+  readonly contentStart: number
+  readonly end: number
+
+  constructor(tag: number, source: Buffer, start: number, contentStart: number, end: number) {
+    this.tag = tag
+    this.#source = source
+    this.#start = start
+    this.contentStart = contentStart
+    this.end = end
+  }
+
+  get content(): Buffer {
+    return this.#source.subarray(this.contentStart, this.end)
+  }
+
+  /** Its bytes with those of tag and length. */
+  get bytes(): Buffer {
+    return this.#source.subarray(this.#start, this.end)
+  }
 }
 
 /** The input is not DER, or does not have the expected structure. */
@@ -107,50 +126,54 @@ export class DerError extends Error {
 /** Reads elements in sequence. */
 export class DerReader {
   readonly #bytes: Buffer
-  #offset = 0
+  readonly #end: number
+  #offset: number
 
-  constructor(bytes: Buffer) {
+  /** Reads the bytes from `start` to `end`. */
+  constructor(bytes: Buffer, start = 0, end = bytes.length) {
     this.#bytes = bytes
+    this.#offset = start
+    this.#end = end
   }
 
   get isAtEnd(): boolean {
-    return this.#offset >= this.#bytes.length
+    return this.#offset >= this.#end
   }
 
   peekTag(): number | undefined {
-    return this.#bytes[this.#offset]
+    return this.isAtEnd ? undefined : this.#bytes[this.#offset]
   }
 
   next(): Element {
     const start = this.#offset
     const tag = this.#byte()
     const length = this.#length()
-    const end = this.#offset + length
-    if (end > this.#bytes.length) throw new DerError('an element is longer than the input')
-    const content = this.#bytes.subarray(this.#offset, end)
+    const contentStart = this.#offset
+    const end = contentStart + length
+    if (end > this.#end) throw new DerError('an element is longer than the input')
     this.#offset = end
-    return { tag, content, bytes: this.#bytes.subarray(start, end) }
+    return new Element(tag, this.#bytes, start, contentStart, end)
   }
 
   /** Returns a reader of the next element, which must be a SEQUENCE. */
   sequence(): DerReader {
     const element = this.next()
     if (element.tag !== SEQUENCE) throw new DerError('a SEQUENCE was expected')
-    return new DerReader(element.content)
+    return new DerReader(this.#bytes, element.contentStart, element.end)
   }
 
   /** Returns a reader of the next element, which must be a SET. */
   set(): DerReader {
     const element = this.next()
     if (element.tag !== SET) throw new DerError('a SET was expected')
-    return new DerReader(element.content)
+    return new DerReader(this.#bytes, element.contentStart, element.end)
   }
 
   /** The next element, which must be an OBJECT IDENTIFIER, in dotted form. */
   oid(): string {
-    const element = this.next()
-    if (element.tag !== OBJECT_IDENTIFIER || element.content.length === 0) throw new DerError('an OID was expected')
-    const [first = 0, ...rest] = element.content
+    const { tag, content } = this.next()
+    if (tag !== OBJECT_IDENTIFIER || content.length === 0) throw new DerError('an OID was expected')
+    const [first = 0, ...rest] = content
     const parts = [Math.min(2, Math.floor(first / 40))]
     parts.push(first - (parts[0] as number) * 40)
     let value = 0
@@ -179,13 +202,13 @@ export class DerReader {
 
   /** The next element, which must be a BIT STRING of whole bytes. */
   bits(): Buffer {
-    const element = this.next()
-    if (element.tag !== BIT_STRING || element.content[0] !== 0) throw new DerError('a BIT STRING was expected')
-    return element.content.subarray(1)
+    const { tag, content } = this.next()
+    if (tag !== BIT_STRING || content[0] !== 0) throw new DerError('a BIT STRING was expected')
+    return content.subarray(1)
   }
 
   #byte(): number {
-    const byte = this.#bytes[this.#offset]
+    const byte = this.isAtEnd ? undefined : this.#bytes[this.#offset]
     if (byte === undefined) throw new DerError('the input ends too early')
     this.#offset += 1
     return byte

@@ -197,6 +197,20 @@ export function assertObject(body: unknown): asserts body is Record<string, unkn
   if (!isRecord(body)) throw errors.COULD_NOT_PARSE_BODY({ message: 'the body must be a JSON object' })
 }
 
+type FieldEntry = readonly [name: string, field: AnyField]
+
+// Fields never change, and every body is read by them several times.
+const fieldEntries = new WeakMap<Fields, readonly FieldEntry[]>()
+
+function listFields(fields: Fields): readonly FieldEntry[] {
+  let entries = fieldEntries.get(fields)
+  if (!entries) {
+    entries = Object.entries(fields)
+    fieldEntries.set(fields, entries)
+  }
+  return entries
+}
+
 /** Returns the members that the fields declare, without the nulls that count as absent. */
 function pickDeclaredMembers(
   fields: Fields,
@@ -205,7 +219,7 @@ function pickDeclaredMembers(
   tolerance: BodyTolerance,
 ): Record<string, unknown> {
   const bodyMembers: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(fields)) {
+  for (const [name, field] of listFields(fields)) {
     const member = toMemberName(name, field)
     const value = Object.hasOwn(body, member)
       ? toAcceptedValue(field, member, purpose, body[member], tolerance)
@@ -247,7 +261,7 @@ function toFieldValues(
   path: string,
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(fields)) {
+  for (const [name, field] of listFields(fields)) {
     const member = toMemberName(name, field)
     const value = Object.hasOwn(bodyMembers, member) ? bodyMembers[member] : undefined
     if (value === undefined) continue
@@ -277,7 +291,7 @@ function getFallback(field: AnyField): unknown {
 /** Returns `values` with the fallback of each absent field: the meaning of an absent member in a create or replace. */
 export function applyFallbacks(fields: Fields, values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const complete: Record<string, unknown> = {}
-  for (const [name, field] of Object.entries(fields)) {
+  for (const [name, field] of listFields(fields)) {
     const value = values[name]
     if (value === undefined || value === null) complete[name] = getFallback(field)
     else
