@@ -18,7 +18,7 @@ import { SourceError } from './source-error.ts'
 const LOCKS = '/proc/locks'
 /** The first bytes of a file that is compressed by gzip. */
 const GZIP_MAGIC = 0x1f8b
-const DIGEST_CHUNK_BYTES = 2 ** 20
+const DIGEST_CHUNK_BYTES = 2 ** 19
 // A few bytes can stand for very many.
 const MAX_UNPACKED_BYTES = 8 * 2 ** 30
 

@@ -55,13 +55,25 @@ export function parseTime(text: string): Instant | undefined {
   if (!parts) return undefined
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.slice(1, 7).map(Number)
   const [, , , , , , , fraction = '', zone = 'Z'] = parts
-  const offset = zoneOffset(zone)
-  if (hour > 23 || minute > 59 || second > 60 || offset === undefined) return undefined
-  const utc = utcInstant(year, month, day, hour, minute, second)
-  // A day that the month does not have falls into another month.
-  if (new Date(utcInstant(year, month, day)).getUTCMonth() + 1 !== month) return undefined
+  const [utc, offset] = [toInstant(year, month, day, hour, minute, second), zoneOffset(zone)]
+  if (utc === undefined || offset === undefined) return undefined
   const instant = utc + Math.floor(fraction ? Number(`0${fraction}`) * 1000 : 0) - offset
   return instant < MIN_INSTANT || instant > MAX_INSTANT ? undefined : instant
+}
+
+/** Returns a moment in UTC; undefined if there is no such day, or no such time of day. Months begin with 1. */
+export function toInstant(
+  year: number,
+  month: number,
+  day: number,
+  hour: number,
+  minute: number,
+  second: number,
+): Instant | undefined {
+  if (hour > 23 || minute > 59 || second > 60) return undefined
+  // A day that the month does not have falls into another month.
+  if (new Date(utcInstant(year, month, day)).getUTCMonth() + 1 !== month) return undefined
+  return utcInstant(year, month, day, hour, minute, second)
 }
 
 /** Not `Date.UTC`, which takes the years 0 to 99 for those of the twentieth century. */

@@ -3,7 +3,7 @@
 // It is ours because it is ten times as fast as the libraries for it; the tests check it with one of them. Only the name
 // in an issued certificate comes from a client, and it is validated before it is copied (`names.ts`), so that issued
 // certificates need not be parsed again.
-import { type Instant, parseTime, toIsoTime } from '../foundation/clock.ts'
+import { type Instant, MAX_INSTANT, toInstant, toIsoTime } from '../foundation/clock.ts'
 
 const BOOLEAN = 0x01
 const INTEGER = 0x02
@@ -192,11 +192,13 @@ export class DerReader {
     const text = content.toString('latin1')
     // RFC 5280 §4.1.2.5.1: two digits of a year are those of 1950 to 2049.
     const digits = tag === UTC_TIME ? `${text < '50' ? '20' : '19'}${text}` : text
-    const [, ...parts] = /^(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})Z$/.exec(digits) ?? []
-    const [year, month, day, hour, minute, second] = parts
-    const instant = parseTime(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
-    if ((tag !== UTC_TIME && tag !== GENERALIZED_TIME) || instant === undefined)
-      throw new DerError('a time was expected')
+    const number = (start: number, end: number) => Number(digits.slice(start, end))
+    const instant = /^\d{14}Z$/.test(digits)
+      ? toInstant(number(0, 4), number(4, 6), number(6, 8), number(8, 10), number(10, 12), number(12, 14))
+      : undefined
+    const isTime = tag === UTC_TIME || tag === GENERALIZED_TIME
+    // A leap second may be the first one of the year 10000.
+    if (!isTime || instant === undefined || instant > MAX_INSTANT) throw new DerError('a time was expected')
     return instant
   }
 
