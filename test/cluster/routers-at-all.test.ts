@@ -287,6 +287,38 @@ describe('a router of release 2', () => {
   })
 })
 
+describe('a dial whose right another controller has revoked', () => {
+  it('is refused once the lease has ended by a controller without contact with the others, and from then on', async () => {
+    const first = await world.cluster.open('first')
+    const { node: second, proxy } = await world.cluster.openBehindProxy('second')
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { network, serviceId } = await world.cluster.host(first, router)
+    const client = await network.client(serviceId)
+    await waitUntilAt(router, first, second)
+    await waitUntilEqual(first, second)
+    expect((await router.at('second').dial(client)).circuitId).not.toBe('')
+    allowFaults(/log of the cluster|duty|contact|routers are connected/)
+    proxy.isHolding = true
+    for (const { id } of await network.manage.get('/service-policies'))
+      await network.manage.change('DELETE', `/service-policies/${id}`)
+    // At the same moment as the lease ends, before the connection of the router does.
+    second.clock.advance(LEASE_MS)
+    const outcome = await router
+      .at('second')
+      .dial(client)
+      .then(
+        ({ circuitId }) => circuitId,
+        () => '',
+      )
+    expect(outcome).toBe('')
+    await router.at('second').wire.closed
+    proxy.isHolding = false
+    await router.connect('second', world.cluster.addresses.get('second')!)
+    expect(await router.at('second').dial(client)).toMatchObject({ type: 20002, circuitId: '' })
+    expect((await router.at('first').dial(client)).circuitId).toBe('')
+  })
+})
+
 describe('a circuit', () => {
   it('belongs to the controller that created it: others leave it alone while that one runs, and let it go on after', async () => {
     const [first, second] = await world.cluster.openBoth()

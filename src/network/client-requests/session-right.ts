@@ -74,7 +74,7 @@ const findSessionById = prepareQuery<[id: string], SessionRow>((db, id) =>
 
 /**
  * Verifies the token of a client: what costs time, and comes before any transaction.
- * @throws RequestRefusedError for a signed token that is not valid
+ * @throws RequestRefusedError for a signed token that is not valid, or if a session may have begun elsewhere and the log is out of reach
  */
 export async function identifyClient(
   { accessTokens, catchUp, sessionTokens }: Pick<RightParts, 'accessTokens' | 'catchUp' | 'sessionTokens'>,
@@ -84,7 +84,11 @@ export async function identifyClient(
   const reference = await sessionTokens.findReference(client.token)
   if (!reference) throw new RequestRefusedError('unknown-session', 'the token of the session is not valid')
   // It may have begun at another controller just now.
-  if (catchUp && !(await findSession(db, reference))) await catchUp()
+  if (catchUp && !(await findSession(db, reference)))
+    await catchUp().catch(() => {
+      // The log says already that it cannot be read.
+      throw new RequestRefusedError('busy', 'the controller could not learn in time what the others have committed')
+    })
   if (!isSignedToken(client.apiSessionToken)) return { ...client, reference }
   const accessToken = await accessTokens.findValid(client.apiSessionToken)
   if (!accessToken) throw new RequestRefusedError('unknown-api-session', 'the token of the API session is not valid')
