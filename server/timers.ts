@@ -35,6 +35,7 @@ function listTimers(controller: Controller): Timer[] {
     contexts,
     events,
     log,
+    observedWebhooks,
     posture,
     store,
     ticketKeys,
@@ -109,6 +110,16 @@ function listTimers(controller: Controller): Timer[] {
       run: () => webhooks.tick(context),
       handOver: () => webhooks.suspend(context),
     },
+    ...(observedWebhooks
+      ? [
+          {
+            name: 'sending to webhooks what this controller observes',
+            everyMs: SECOND_MS,
+            doneBy: 'each' as const,
+            run: () => observedWebhooks.tick(context),
+          },
+        ]
+      : []),
     { name: 'recording counted sign-ins', everyMs: MINUTE_MS, doneBy: 'each', run: () => signIns.flush(contexts) },
     {
       name: 'removing revocations that have ended',

@@ -131,6 +131,8 @@ export interface Controller {
   /** The events that administrators watch. */
   readonly events: EventFeed
   readonly webhooks: WebhookDeliveries
+  /** Of one of several controllers: what is sent to webhooks by each of them. */
+  readonly observedWebhooks: WebhookDeliveries | undefined
   readonly applies: RunningApplies
   /** Writes the state that only memory holds, and closes the store. */
   close(): Promise<void>
@@ -418,10 +420,12 @@ async function assemble(
   clock.onStep(() => serviceChanges.noteClockStep())
   const presentation = [records.cache, digests, serviceChanges, openIdConnect.accessTokens]
   const events = new EventFeed({ db: store.db, clock, log })
-  feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits })
+  feedNetworkEvents(events, { connected, links: fabric.links, circuits: fabric.circuits }, cluster?.name)
   const unauditedChanges = new UnauditedChanges({ access, apiSessions, feed: events })
-  const webhooks = createWebhooks(config, { cipher: secretCipher, clock, db: store.db, events, log })
-  const watching = [unauditedChanges, posture.deadlines, events, webhooks.deliveries]
+  const webhookParts = { cipher: secretCipher, clock, db: store.db, events, log }
+  const webhooks = createWebhooks(config, webhookParts, cluster !== undefined)
+  const senders = [webhooks.deliveries, ...(webhooks.observed ? [webhooks.observed] : [])]
+  const watching = [unauditedChanges, posture.deadlines, events, ...senders]
   await store.projections.start(...rights, extensionRequests, ...network, ...presentation, ...watching)
   store.recordBy(modelLog, endedSessions, controllerList, posture.deadlines, ...(cluster ? [cluster.comparison] : []))
   const enrollments = new EnrollmentIssuer({
@@ -532,6 +536,7 @@ async function assemble(
     }),
     events,
     webhooks: webhooks.deliveries,
+    observedWebhooks: webhooks.observed,
     close: () =>
       closeParts({
         store,

@@ -1,7 +1,7 @@
 // The types of events, as watchers select them.
 
-/** The types of what happens in the network without being audited. Such events are kept for a short time only. */
-export const networkEventTypes = [
+/** The types of what a controller observes at its own routers. Of several controllers, no other one has the same events. */
+export const observedEventTypes = [
   'router-online',
   'router-offline',
   'link-up',
@@ -9,6 +9,11 @@ export const networkEventTypes = [
   'circuit-begun',
   'circuit-failed',
   'circuit-ended',
+] as const
+
+/** The types of what happens in the network without being audited. Such events are kept for a short time only. */
+export const networkEventTypes = [
+  ...observedEventTypes,
   'api-session-begun',
   'api-session-ended',
   'session-begun',

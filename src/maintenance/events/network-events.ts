@@ -18,8 +18,24 @@ interface ObservedNetwork {
   readonly circuits: Circuits
 }
 
-/** From now on the feed has the events of the network, as long as it is watched. */
-export function feedNetworkEvents(feed: EventFeed, { connected, links, circuits }: ObservedNetwork): void {
+type Feed = Pick<EventFeed, 'isWatched' | 'add'>
+
+/**
+ * From now on the feed has the events of the network, as long as it is watched.
+ * @param node the name of this controller among several: each observes its own routers, links and circuits
+ */
+export function feedNetworkEvents(
+  events: EventFeed,
+  { connected, links, circuits }: ObservedNetwork,
+  node: string | undefined,
+): void {
+  const feed: Feed = {
+    get isWatched() {
+      return events.isWatched
+    },
+    add: (happened) =>
+      events.add(node === undefined ? happened : { ...happened, details: { controller: node, ...happened.details } }),
+  }
   connected.addObserver(observeRouters(feed, connected))
   circuits.addObserver(observeCircuits(feed))
   links.onUp((link) => {
@@ -31,7 +47,7 @@ export function feedNetworkEvents(feed: EventFeed, { connected, links, circuits 
   })
 }
 
-function observeRouters(feed: EventFeed, connected: ConnectedRouters): RouterObserver {
+function observeRouters(feed: Feed, connected: ConnectedRouters): RouterObserver {
   return {
     routerConnected(router) {
       if (feed.isWatched) feed.add(describeRouter('router-online', router))
@@ -43,7 +59,7 @@ function observeRouters(feed: EventFeed, connected: ConnectedRouters): RouterObs
   }
 }
 
-function observeCircuits(feed: EventFeed): CircuitObserver {
+function observeCircuits(feed: Feed): CircuitObserver {
   return {
     circuitBegun(circuit) {
       if (feed.isWatched) feed.add(describeCircuit('circuit-begun', circuit))

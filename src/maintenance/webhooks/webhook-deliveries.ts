@@ -2,12 +2,14 @@
 //
 // Each cursor is stored within seconds of a delivery, so that a controller that was killed delivers some events again and loses
 // none. The requests themselves are those of `webhook-delivery.ts`.
+//
+// Of several controllers, one delivers what all of them know, and each what it alone observes, by deliveries of their own.
 import type { Kysely } from 'kysely'
 import { isDisabled } from '../../authentication/disabling.ts'
 import type { OutboundClient } from '../../client/outbound-client.ts'
 import { findRights, Rights } from '../../definitions/permissions/rights.ts'
 import type { AnyRow } from '../../definitions/resources/define.ts'
-import type { EventType } from '../../definitions/resources/event-types.ts'
+import { type EventType, eventTypes, observedEventTypes } from '../../definitions/resources/event-types.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { type DeliveryState, webhooks } from '../../definitions/resources/webhooks.ts'
 import { type Clock, toIsoTime } from '../../foundation/clock.ts'
@@ -26,6 +28,9 @@ import type { WatcherRight } from '../events/watcher.ts'
 import { type DeliveryFailure, WebhookDelivery } from './webhook-delivery.ts'
 import { signDelivery, toSecretPlace, type Webhook } from './webhook-signature.ts'
 
+/** The events that are delivered: of several controllers those that each has alike, or those that this one alone observes. */
+export type DeliveredEvents = 'all' | 'shared' | 'observed'
+
 export interface WebhookDeliveriesParts {
   readonly cipher: SecretCipher
   readonly clock: Clock
@@ -33,7 +38,12 @@ export interface WebhookDeliveriesParts {
   readonly events: EventFeed
   readonly log: Log
   readonly outbound: OutboundClient
+  readonly delivered: DeliveredEvents
+  /** The deliveries of other events, which fail and end with these. */
+  readonly others?: WebhookDeliveries | undefined
 }
+
+const isObserved: ReadonlySet<string> = new Set(observedEventTypes)
 
 /** The members of a record that decide about its state, besides how deliveries go. */
 interface Switches {
@@ -57,7 +67,7 @@ interface RunningDelivery {
 
 export class WebhookDeliveries implements SideEffect {
   readonly kind = 'side effect'
-  readonly name = 'webhooks'
+  readonly name: string
   readonly #parts: WebhookDeliveriesParts
   readonly #running = new Map<string, RunningDelivery>()
   /** Cursors behind what was delivered, by webhook, if they are not stored yet. */
@@ -72,6 +82,7 @@ export class WebhookDeliveries implements SideEffect {
 
   constructor(parts: WebhookDeliveriesParts) {
     this.#parts = parts
+    this.name = parts.delivered === 'observed' ? 'webhooks of observed events' : 'webhooks'
   }
 
   apply({ changes }: Commit): void {
@@ -109,7 +120,8 @@ export class WebhookDeliveries implements SideEffect {
   /** Stores up to where events were delivered, unless another controller has delivered since. */
   async flush(context: Context): Promise<void> {
     const cursors = [...this.#unstored]
-    if (cursors.length === 0) return
+    // Observed events are in memory only: a place among them has no meaning to another process.
+    if (cursors.length === 0 || this.#parts.delivered === 'observed') return
     await context.write(async (tx) => {
       for (const [id, cursor] of cursors) {
         const row = tx.db
@@ -141,7 +153,7 @@ export class WebhookDeliveries implements SideEffect {
   /** Describes how deliveries go; null in a process that delivers nothing. */
   describe({ id, isEnabled, isPaused }: Switches): DeliveryStatus | null {
     if (!this.#isServing) return null
-    const delivery = this.#running.get(id)?.delivery
+    const delivery = this.#findFailing(id) ?? this.#running.get(id)?.delivery
     const { failure, deliveredAt } = delivery ?? {}
     return {
       state: isEnabled ? (isPaused ? 'paused' : (delivery?.state ?? 'delivering')) : 'disabled',
@@ -155,7 +167,14 @@ export class WebhookDeliveries implements SideEffect {
   close(): void {
     this.#isClosed = true
     for (const id of [...this.#running.keys()]) this.#stop(id)
+    this.#parts.others?.close()
     this.#parts.outbound.close()
+  }
+
+  #findFailing(id: string): WebhookDelivery | undefined {
+    const { others } = this.#parts
+    const delivery = this.#running.get(id)?.delivery
+    return delivery?.failure || !others ? delivery : others.#findFailing(id)
   }
 
   #stop(id: string): void {
@@ -167,8 +186,10 @@ export class WebhookDeliveries implements SideEffect {
   #start(context: Context, webhook: Webhook): void {
     const { id, name, ownerId, cursor } = webhook
     if (this.#running.has(id)) return
+    const selection = { types: this.#selectTypes(webhook) }
+    // The others are begun without any type, too: the cursors that they store tell a later process that it has missed events.
+    if (this.#parts.delivered === 'observed' && selection.types?.length === 0) return
     const isCurrent = () => this.#running.get(id)?.delivery === delivery
-    const selection = webhook.types.length > 0 ? { types: webhook.types as readonly EventType[] } : {}
     const delivery = new WebhookDelivery({
       clock: this.#parts.clock,
       send: ({ eventId, data }) => this.#post(webhook, eventId, data),
@@ -191,6 +212,14 @@ export class WebhookDeliveries implements SideEffect {
       this.#parts.log.error({ err: error, webhook: name }, 'events cannot be sent to a webhook')
       if (isCurrent()) this.#stop(id)
     })
+  }
+
+  /** The types that are delivered to a webhook; undefined for all. */
+  #selectTypes({ types }: Webhook): readonly EventType[] | undefined {
+    const { delivered } = this.#parts
+    const selected = types.length > 0 ? (types as readonly EventType[]) : undefined
+    if (delivered === 'all') return selected
+    return (selected ?? eventTypes).filter((type) => isObserved.has(type) === (delivered === 'observed'))
   }
 
   /**

@@ -8,10 +8,19 @@ import { WebhookDeliveries, type WebhookDeliveriesParts } from './webhook-delive
 export interface Webhooks {
   readonly behavior: WebhookBehavior
   readonly deliveries: WebhookDeliveries
+  /** Of one of several controllers: the deliveries of what it alone observes. */
+  readonly observed: WebhookDeliveries | undefined
 }
 
-/** @throws ConfigError if `webhooks.caFile` cannot be read */
-export function createWebhooks(config: Config, parts: Omit<WebhookDeliveriesParts, 'outbound'>): Webhooks {
+/**
+ * @param isOneOfSeveral whether other controllers deliver events, too
+ * @throws ConfigError if `webhooks.caFile` cannot be read
+ */
+export function createWebhooks(
+  config: Config,
+  parts: Omit<WebhookDeliveriesParts, 'outbound' | 'delivered' | 'others'>,
+  isOneOfSeveral: boolean,
+): Webhooks {
   const outbound = new OutboundClient({
     settingPrefix: 'webhooks',
     allowHttp: config['webhooks.allowHttp'],
@@ -19,6 +28,8 @@ export function createWebhooks(config: Config, parts: Omit<WebhookDeliveriesPart
     authorities: readAuthoritiesFile(config, 'webhooks.caFile'),
     timeoutMs: config['webhooks.timeout'],
   })
-  const deliveries = new WebhookDeliveries({ ...parts, outbound })
-  return { deliveries, behavior: new WebhookBehavior({ cipher: parts.cipher, deliveries, outbound }) }
+  const observed = isOneOfSeveral ? new WebhookDeliveries({ ...parts, outbound, delivered: 'observed' }) : undefined
+  const delivered = isOneOfSeveral ? 'shared' : 'all'
+  const deliveries = new WebhookDeliveries({ ...parts, outbound, delivered, others: observed })
+  return { deliveries, observed, behavior: new WebhookBehavior({ cipher: parts.cipher, deliveries, outbound }) }
 }
