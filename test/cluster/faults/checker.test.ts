@@ -79,6 +79,33 @@ describe('the judge of a run', () => {
     expect(judge([commit(1, [])], { writes, reads })).toHaveLength(1)
   })
 
+  it('finds a number that a node shows after it has acknowledged or shown a newer one', () => {
+    const log = [commit(1, [number('i', 1)]), commit(2, [number('i', 2)])]
+    const writes = [
+      write('count', 'i', { value: 1, begun: 0, ended: 10 }),
+      write('count', 'i', { value: 2, begun: 20, ended: 30 }),
+    ]
+    const read = (node: string, value: number, begun: number) => ({
+      subject: 'i',
+      value,
+      node,
+      begun,
+      ended: begun + 2,
+    })
+    expect(judge(log, { writes, reads: [read('n', 1, 29), read('n', 2, 31), read('other', 1, 31)] })).toEqual([])
+    expect(judge(log, { writes, reads: [read('n', 1, 31)] })).toHaveLength(1)
+    expect(judge(log, { writes, reads: [read('other', 2, 28), read('other', 1, 31)] })).toHaveLength(1)
+    expect(judge(log, { writes, reads: [read('other', 2, 28), read('third', 1, 31)] })).toEqual([])
+  })
+
+  it('finds a number that a node shows although a newer one was acknowledged a lease before', () => {
+    const log = [commit(1, [number('i', 1)])]
+    const writes = [write('count', 'i', { value: 1, begun: 0, ended: 10 })]
+    const read = (begun: number) => ({ subject: 'i', value: 0, node: 'other', begun, ended: begun + 2 })
+    expect(judge(log, { writes, reads: [read(10 + LEASE_MS - 1)] })).toEqual([])
+    expect(judge(log, { writes, reads: [read(10 + LEASE_MS)] })).toHaveLength(1)
+  })
+
   it('finds a right that was granted later than a lease after its end', () => {
     const writes = [write('end session', 's')]
     expect(judge([], { writes, grants: [grant('s', 3_010, true)] })).toEqual([])

@@ -17,6 +17,7 @@ export function findViolations(log: readonly LoggedCommit[], history: History, l
     ...findGaps(log),
     ...findLostCreates(changes, history.writes),
     ...findWrongNumbers(changes, history),
+    ...findOldReads(changes, history, leaseMs),
     ...findLateGrants(history, leaseMs),
   ]
 }
@@ -50,10 +51,7 @@ function findLostCreates(changes: readonly LoggedChange[], writes: readonly Writ
 function findWrongNumbers(changes: readonly LoggedChange[], { writes, reads }: History): string[] {
   const violations: string[] = []
   for (const subject of new Set(writes.filter(({ kind }) => kind === 'count').map(({ subject }) => subject))) {
-    const logged = changes.flatMap(({ id, after }) =>
-      id === subject && after?.tags?.number !== undefined ? [after.tags.number] : [],
-    )
-    const places = new Map(logged.map((number, at) => [number, at]))
+    const places = findPlaces(changes, subject)
     const own = writes.filter((write) => write.kind === 'count' && write.subject === subject)
     for (const { value = 0, result } of own) {
       if (result === 'acknowledged' && !places.has(value))
@@ -76,6 +74,49 @@ function findWrongNumbers(changes: readonly LoggedChange[], { writes, reads }: H
       const isFuture = (begunAt.get(value) ?? 0) > ended
       if (isFuture || (value !== 0 && !places.has(value)))
         violations.push(`${node} showed the number ${value} of ${subject}, which is not in the log`)
+    }
+  }
+  return violations
+}
+
+/** The places in the log of the numbers that were written to a record. */
+function findPlaces(changes: readonly LoggedChange[], subject: string): Map<number, number> {
+  const logged = changes.flatMap(({ id, after }) =>
+    id === subject && after?.tags?.number !== undefined ? [after.tags.number] : [],
+  )
+  return new Map(logged.map((number, at) => [number, at]))
+}
+
+/**
+ * A node shows at least what it has acknowledged or shown itself before, and what any node had acknowledged a lease before. A number that
+ * was there from the beginning is before all places of the log.
+ */
+function findOldReads(changes: readonly LoggedChange[], { writes, reads }: History, leaseMs: number): string[] {
+  const violations: string[] = []
+  for (const subject of new Set(reads.map((read) => read.subject))) {
+    const places = findPlaces(changes, subject)
+    const placeOf = (value = 0) => places.get(value) ?? -1
+    const ofSubject = reads.filter((read) => read.subject === subject).toSorted((a, b) => a.begun - b.begun)
+    const acknowledged = writes.filter(
+      (write) => write.kind === 'count' && write.subject === subject && write.result === 'acknowledged',
+    )
+    // By the moment from which a node has to know it; from a lease later on every one has to.
+    const evidence = [
+      ...[...acknowledged, ...ofSubject].map(({ node, ended, value }) => ({ node, from: ended, value })),
+      ...acknowledged.map(({ ended, value }) => ({ node: 'all', from: ended + leaseMs, value })),
+    ].toSorted((a, b) => a.from - b.from)
+    const least = new Map<string, number>()
+    let at = 0
+    for (const { node, begun, value } of ofSubject) {
+      for (; at < evidence.length && (evidence[at]?.from ?? 0) <= begun; at++) {
+        const { node: informed = '', value: number } = evidence[at] ?? {}
+        least.set(informed, Math.max(least.get(informed) ?? -1, placeOf(number)))
+      }
+      const missed = Math.max(least.get(node) ?? -1, least.get('all') ?? -1) - placeOf(value)
+      if (missed > 0)
+        violations.push(
+          `${node} showed the number ${value} of ${subject}, ${missed} changes behind what it had to know`,
+        )
     }
   }
   return violations

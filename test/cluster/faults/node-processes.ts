@@ -1,14 +1,15 @@
 // Controllers of one network as processes of their own, each behind a proxy to the database, which a test stops, kills and cuts off.
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { systemClock } from '../../../src/foundation/clock.ts'
 import { loadKey } from '../../../src/pki/files.ts'
-import { getDataPaths } from '../../../src/settings/data-directory.ts'
+import { getDataPaths, REBUILD_FILE } from '../../../src/settings/data-directory.ts'
 import { AUDIT_KEY_BYTES, AuditSealer } from '../../../src/storage/audit/audit-seal.ts'
+import { listRebuilds } from '../../../src/storage/cluster/rebuild.ts'
 import { uploadSnapshot } from '../../../src/storage/cluster/upload-snapshot.ts'
 import type { LogPosition } from '../../../src/storage/commit-log.ts'
 import { LogConnection } from '../../../src/storage/postgres/log-connection.ts'
@@ -65,6 +66,8 @@ export class NodeProcess {
   /** Before the database; before its primary and its standby, if it has one. */
   readonly proxies: readonly TcpProxy[]
   isStopped = false
+  /** The reasons of rebuilds in directories that it does not have any more. */
+  readonly #formerRebuilds: string[] = []
   readonly #databaseUrl: string
   readonly #rootPem: string
   readonly #port: number
@@ -126,8 +129,14 @@ export class NodeProcess {
 
   /** Puts the content of its first directory in place of its own, while it does not run. */
   restoreFirst(): void {
+    this.#formerRebuilds.push(...listRebuildReasons(this.directory))
     rmSync(this.directory, { recursive: true })
     cpSync(this.#copiedFrom, this.directory, { recursive: true })
+  }
+
+  /** The reasons for which its rows were rebuilt, or will be at its next start: each time, they were not those of the log. */
+  listRebuildReasons(): string[] {
+    return [...this.#formerRebuilds, ...listRebuildReasons(this.directory)]
   }
 
   /** Lets it write nothing to files any more, as if its disk was full, or again. */
@@ -184,6 +193,12 @@ export class NodeProcess {
   #newAgent(): Agent {
     return new Agent({ keepAlive: true, maxSockets: 8, ca: this.#rootPem, servername: 'localhost' })
   }
+}
+
+function listRebuildReasons(directory: string): string[] {
+  const reasons = listRebuilds(directory).map(({ reason }) => reason)
+  const request = join(directory, REBUILD_FILE)
+  return existsSync(request) ? [...reasons, JSON.parse(readFileSync(request, 'utf8')).reason] : reasons
 }
 
 function parseBody(text: string): { data?: Readonly<Record<string, unknown>> } {
