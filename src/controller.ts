@@ -351,7 +351,10 @@ async function assemble(
   const access = new Access(posture.reported, live)
   const { apiSessions, machineTokens, policies, clientTrust, extensionRequests, verifiedMfa, signers } = auth
   // Rights and sessions first: whatever else follows a commit, no request is served by rights that are gone.
-  const sessionSync = new SessionSync({ db: store.db, clock, log, apiSessions, connected, isLeading, catchUp })
+  const sessionSync = new SessionSync({
+    ...{ db: store.db, clock, log, apiSessions, connected, isLeading, catchUp },
+    listConnectedIdentityIds: () => presence?.listConnectedIdentityIds() ?? [],
+  })
   const peers = new PeerAnnouncements(connected, presence)
   const controllerList = new ControllerList(connected)
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })

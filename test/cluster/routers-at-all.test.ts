@@ -1,11 +1,12 @@
 // Routers of release 2 in a cluster: they are connected to every controller, and each of them routes.
-import { fromBinary } from '@bufbuild/protobuf'
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import {
   PeerState,
   PeerStateChangesSchema,
   UpdateCtrlAddressesSchema,
 } from '../../server/control-channel/messages/control_pb.ts'
+import { ConnectEventsSchema } from '../../server/control-channel/messages/edge_pb.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
@@ -21,6 +22,7 @@ const SESSION_GRACE_MS = 10_000
 const LEASE_MS = 3_000
 const ROUTER_GRACE_MS = 60_000
 const API_SESSIONS_ADDED = 20200
+const API_SESSIONS_REMOVED = 20202
 
 const world = useClusterPerTest(RoutedCluster)
 
@@ -237,6 +239,20 @@ describe('a router of release 2', () => {
     expect(types).not.toContain(API_SESSIONS_ADDED)
     await world.cluster.stop(first)
     await router.at('second').wire.takeType(API_SESSIONS_ADDED)
+  })
+
+  it('closes the connections of API sessions for a controller that begins to lead, before it has said which it has', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { id: identityId, token } = await first.signIn({ name: 'connected' })
+    const events = [{ identityId, isConnected: true }]
+    const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events, fullState: true }))
+    router.at('first').wire.send(20415, body)
+    const getStatus = () => second.controller.routers.presence?.getConnectionStatus(identityId)
+    await expect.poll(getStatus, SOON).toBe('online')
+    await world.cluster.stop(first)
+    const { body: removed } = await router.at('second').wire.takeType(API_SESSIONS_REMOVED)
+    expect(removed.toString('latin1')).toContain(token)
   })
 
   it('continues with its index of the data model at another controller', async () => {

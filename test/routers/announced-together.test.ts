@@ -31,6 +31,7 @@ function connect(announcementMs: number) {
     apiSessions: { deriveToken: (id: string) => id } as unknown as ApiSessions,
     isLeading: () => true,
     catchUp: undefined,
+    listConnectedIdentityIds: () => [],
   })
   return { sync, messages }
 }

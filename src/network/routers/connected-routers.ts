@@ -48,6 +48,8 @@ export class ConnectedRouter {
   isDeleted = false
   /** The ids of the identities that are connected to it. */
   readonly identityIds = new Set<string>()
+  /** Whether it has reported all of them since it connected. Routers do so some seconds later. */
+  hasReportedIdentities = false
   #edge: EdgeDescription | undefined
 
   constructor(hello: RouterHello, isEdge: boolean, connection: RouterConnection, connectedAt: number) {
@@ -234,6 +236,7 @@ export class ConnectedRouters implements LiveNetwork, LiveState {
     const disconnectedIds = isFull
       ? [...router.identityIds].filter((id) => !connectedIds.has(id))
       : presences.filter(({ isConnected }) => !isConnected).map(({ identityId }) => identityId)
+    if (isFull) router.hasReportedIdentities = true
     for (const id of disconnectedIds) this.#setPresence(router, id, false)
     for (const id of connectedIds) this.#setPresence(router, id, true)
   }

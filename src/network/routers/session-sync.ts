@@ -42,6 +42,8 @@ interface SessionSyncParts {
   readonly isLeading: () => boolean
   /** Applies what other controllers have committed by now; undefined if there are none. */
   readonly catchUp: (() => Promise<void>) | undefined
+  /** The ids of the identities that are connected to any router, as far as the other controllers know. */
+  listConnectedIdentityIds(): readonly string[]
 }
 
 export class SessionSync implements SideEffect {
@@ -53,6 +55,7 @@ export class SessionSync implements SideEffect {
   readonly #apiSessions: ApiSessions
   readonly #sessions: RouterSessions
   readonly #connected: ConnectedRouters
+  readonly #listConnectedIdentityIds: SessionSyncParts['listConnectedIdentityIds']
   /** The routers that are receiving all API sessions, and whether they asked for them again meanwhile. */
   readonly #running = new Map<ConnectedRouter, { isRepeated: boolean }>()
   #activeSyncs = 0
@@ -68,7 +71,8 @@ export class SessionSync implements SideEffect {
   readonly #isLeading: () => boolean
   readonly #catchUp: (() => Promise<void>) | undefined
 
-  constructor({ db, clock, log, apiSessions, connected, isLeading, catchUp }: SessionSyncParts) {
+  constructor(parts: SessionSyncParts) {
+    const { db, clock, log, apiSessions, connected, isLeading, catchUp, listConnectedIdentityIds } = parts
     this.#isLeading = isLeading
     this.#catchUp = catchUp
     this.#db = db
@@ -77,6 +81,7 @@ export class SessionSync implements SideEffect {
     this.#apiSessions = apiSessions
     this.#sessions = new RouterSessions({ db, clock, apiSessions })
     this.#connected = connected
+    this.#listConnectedIdentityIds = listConnectedIdentityIds
   }
 
   /** Everything that routers hold may be stale, so they receive all of it again. */
@@ -213,7 +218,11 @@ export class SessionSync implements SideEffect {
   async takeOver(): Promise<void> {
     for (const router of this.#connected.listEdgeRouters()) {
       await this.sendAll(router)
-      const ofClients = [...router.identityIds].flatMap((id) => this.#apiSessions.listOfIdentity(id))
+      // One that has connected just now has not said yet which clients it has.
+      const elsewhere = router.hasReportedIdentities ? [] : this.#listConnectedIdentityIds()
+      const ofClients = [...new Set([...router.identityIds, ...elsewhere])].flatMap((id) =>
+        this.#apiSessions.listOfIdentity(id),
+      )
       this.reconnectClients(
         router,
         ofClients.map(({ id }) => id),

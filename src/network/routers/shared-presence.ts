@@ -144,6 +144,11 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
       : own
   }
 
+  /** The ids of the identities that are connected to any router, as the controllers said last. */
+  listConnectedIdentityIds(): string[] {
+    return [...new Set([...this.#nodes.values()].flatMap(({ identityIds }) => [...identityIds]))]
+  }
+
   getDynamicCost(terminatorId: string): number {
     return this.#parts.connected.getDynamicCost(terminatorId)
   }
