@@ -4,7 +4,7 @@ import { loadOrCreateKey } from '../../src/pki/files.ts'
 import type { Config } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
 import type { Cluster } from '../../src/storage/cluster/cluster.ts'
-import { nameNextKey } from '../../src/storage/cluster/cluster-keys.ts'
+import { discardTakenKey, nameNextKey } from '../../src/storage/cluster/cluster-keys.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { CLUSTER_KEY_BYTES } from '../../src/storage/postgres/log-cipher.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
@@ -42,7 +42,7 @@ export async function completeRekey(options: DirectoryOptions): Promise<{ readon
       const cluster = session.controller.cluster as Cluster
       // Otherwise the key was taken by an earlier run, or by the start of this one.
       if (cluster.keys.nextId !== undefined) await replaceKey(session, cluster)
-      else if (!hasNext && (await cluster.snapshots.isReadable()))
+      else if (!hasNext && (await cluster.snapshots.haveNewestKey()))
         throw new DataDirectoryError('NO_NEXT_KEY', 'there is no next cluster key', 'controller cluster rekey')
       await cluster.snapshots.replaceAll()
       const others = cluster.nodes.list().filter(({ name, isLive }) => name !== cluster.name && !isLive)
@@ -69,7 +69,9 @@ async function replaceKey({ controller, context, recordChange }: CommandSession,
   await recordChange('update', 'key')
 }
 
-/** @throws KeyFileError if the directory has no cluster key to be replaced */
+/** The file of the next key, which does not exist unless that is another one than the current. @throws KeyFileError if the directory has no cluster key to be replaced */
 function findNextKeyFile(directory: string, config: Config): string {
-  return nameNextKey((findLogPlace(directory, config) as LogPlace).clusterKeyFile)
+  const { clusterKeyFile } = findLogPlace(directory, config) as LogPlace
+  discardTakenKey(directory, clusterKeyFile)
+  return nameNextKey(clusterKeyFile)
 }

@@ -1,11 +1,14 @@
 // The cluster key is replaced while controllers run: those that have the next one take it, and the former one opens nothing new.
-import { copyFileSync, existsSync, readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { completeRekey, prepareRekey } from '../../server/cluster/rekey-cluster.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
+import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import type { TestController } from '../world/controller.ts'
+import { TcpProxy } from '../world/tcp-proxy.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const AT_TWO = { settings: { advertise: ['two.example:1280'] } }
@@ -99,5 +102,69 @@ describe('a controller that was stopped meanwhile', () => {
     await completeRekey(options)
     await world.cluster.join(first, 'three')
     expect(await world.cluster.sql('select count(*)::int as count from controller.snapshots')).toEqual([{ count: 1 }])
+  })
+})
+
+/** Completes the replacement in a process that is killed when it sends a statement. */
+async function completeUntil(directory: string, text: string, isPassedOn: boolean): Promise<boolean> {
+  const { proxy, url } = await TcpProxy.before(world.cluster.url)
+  const environment = { ...cleanEnvironment(), CONTROLLER_CLUSTER_DATABASE: url }
+  const args = [BINARY, 'cluster', 'rekey', '--complete', '--data-dir', directory]
+  const child = spawn(process.execPath, args, { env: environment, stdio: 'ignore' })
+  let isKilled = false
+  const run = () => {
+    isKilled = child.kill('SIGKILL')
+    return isPassedOn
+  }
+  proxy.noticed = { text, run }
+  await new Promise((resolve) => child.on('close', resolve))
+  proxy.close()
+  return isKilled
+}
+
+describe('a replacement that is killed', () => {
+  it.each([
+    ['before the log has the commit', 'insert into controller.commits', false],
+    ['after the log has the commit', 'insert into controller.commits', true],
+    ['before the snapshot', 'insert into controller.snapshots ', false],
+    ['before the snapshot is whole', 'update controller.snapshots set manifest', false],
+    ['after the snapshot is whole', 'update controller.snapshots set manifest', true],
+    ['before snapshots under the former key are deleted', 'delete from controller.snapshots', false],
+  ])('%s, is completed by the next run, and no controller is rebuilt', async (_, text, isPassedOn) => {
+    const { first, second, former, options } = await prepare()
+    copyNextKey(first, second)
+    expect(await completeUntil(first, text, isPassedOn)).toBe(true)
+    // Whatever was done by then, a controller that has both keys goes on.
+    const two = await world.cluster.open(second, AT_TWO)
+    await two.signIn({ name: 'meanwhile' })
+    await world.cluster.stop(two)
+
+    await completeRekey(options)
+    expect(readKey(first)).not.toEqual(former)
+    for (const directory of [first, second]) {
+      expect(await listNames(await world.cluster.open(directory, directory === second ? AT_TWO : {}))).toContain(
+        'meanwhile',
+      )
+      expect(listRebuilds(directory)).toEqual([])
+      expect(existsSync(getDataPaths(directory).nextClusterKey)).toBe(false)
+      expect(readKey(directory)).toEqual(readKey(first))
+    }
+    await world.cluster.join(first, 'three')
+  })
+
+  it('between the two files of a controller leaves no next key that is the current one', async () => {
+    const { first, options } = await prepare()
+    const next = readFileSync(getDataPaths(first).nextClusterKey)
+    await completeRekey(options)
+    expect(readKey(first)).toEqual(next)
+    writeFileSync(getDataPaths(first).nextClusterKey, next, { mode: 0o600 })
+    const one = await world.cluster.open(first)
+    await one.signIn()
+    await world.cluster.stop(one)
+    expect(existsSync(getDataPaths(first).nextClusterKey)).toBe(false)
+
+    prepareRekey(options)
+    await completeRekey(options)
+    expect(readKey(first)).not.toEqual(next)
   })
 })

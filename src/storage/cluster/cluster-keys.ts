@@ -13,6 +13,14 @@ export function nameNextKey(keyFile: string): string {
   return `${keyFile}.next`
 }
 
+/** Removes a next key that is the current one already: a process was killed after it had written the one file, and before it removed the other. */
+export function discardTakenKey(directory: string, keyFile: string): void {
+  const nextKeyFile = nameNextKey(keyFile)
+  if (!existsSync(nextKeyFile) || !existsSync(keyFile)) return
+  if (readFileSync(nextKeyFile).equals(readFileSync(keyFile)))
+    runAsOwner(directory, () => rmSync(nextKeyFile, { force: true }))
+}
+
 export interface ClusterKeyParts {
   /** The data directory. */
   readonly directory: string
@@ -31,6 +39,7 @@ export class ClusterKeys {
   /** @throws KeyFileError */
   constructor(parts: ClusterKeyParts) {
     this.#parts = parts
+    discardTakenKey(parts.directory, parts.keyFile)
     this.#current = loadKey(parts.keyFile, CLUSTER_KEY_BYTES)
     this.cipher = new LogCipher(this.#current)
     this.cipher.findNewerKey = (keyId) => this.#adopt(keyId)

@@ -5,12 +5,11 @@ import type { Log } from '../../foundation/log.ts'
 import { getDataPaths, isOwnedByOther } from '../../settings/data-directory.ts'
 import { LogCipher, LogPayloadError } from '../postgres/log-cipher.ts'
 import { type LogDatabase, withLogConnection } from '../postgres/log-connection.ts'
-import { LogDatabaseError } from '../postgres/log-tables.ts'
 import type { Context } from '../transactions/context.ts'
 import { compactLog } from './compact-log.ts'
 import type { RowComparison } from './row-comparison.ts'
 import type { SnapshotReply, SnapshotRequest } from './snapshot-thread.ts'
-import { readNewestSnapshot } from './snapshots.ts'
+import { readSnapshots } from './snapshots.ts'
 import { uploadSnapshot } from './upload-snapshot.ts'
 
 const MAX_AGE_SECONDS = 24 * 60 * 60
@@ -69,17 +68,17 @@ export class SnapshotUpkeep {
     )
   }
 
-  /** Whether a controller that has the newest cluster key alone can begin with the newest snapshot. */
-  async isReadable(): Promise<boolean> {
+  /** Whether there is a snapshot, and all are encrypted under the newest cluster key. */
+  async haveNewestKey(): Promise<boolean> {
     const [newest] = this.#parts.listClusterKeys()
     try {
       const cipher = new LogCipher(newest as Buffer)
-      await withLogConnection(this.#parts.database, (connection) =>
-        connection.run((client) => readNewestSnapshot(client, cipher)),
+      const snapshots = await withLogConnection(this.#parts.database, (connection) =>
+        connection.run((client) => readSnapshots(client, cipher)),
       )
-      return true
+      return snapshots.length > 0
     } catch (error) {
-      if (error instanceof LogPayloadError || error instanceof LogDatabaseError) return false
+      if (error instanceof LogPayloadError) return false
       throw error
     }
   }

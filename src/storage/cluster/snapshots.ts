@@ -54,17 +54,29 @@ const INSERT_PART = `
   with touched as (update controller.snapshots set touched_at = clock_timestamp() where id = $1)
   insert into controller.snapshot_parts (snapshot, part, data) values ($1, $2, $3)`
 
+/** The snapshots, the newest first. @throws LogPayloadError if one is encrypted under another cluster key */
+export async function readSnapshots(
+  client: Client,
+  cipher: LogCipher,
+  limit: number | null = null,
+): Promise<Snapshot[]> {
+  const { rows } = await client.query<{ id: string; manifest: Buffer }>(READ_SNAPSHOTS, [limit])
+  return rows.map(({ id, manifest }) => {
+    return { id, ...(JSON.parse(cipher.decrypt(manifest, describeManifest(id)).toString()) as Manifest) }
+  })
+}
+
+const READ_SNAPSHOTS =
+  'select id, manifest from controller.snapshots where manifest is not null order by position desc limit $1'
+
 /** The newest snapshot. @throws LogDatabaseError if there is none; LogPayloadError */
 export async function readNewestSnapshot(client: Client, cipher: LogCipher): Promise<Snapshot> {
-  const { rows } = await client.query<{ id: string; manifest: Buffer }>(`
-    select id, manifest from controller.snapshots where manifest is not null order by position desc limit 1`)
-  const [row] = rows
-  if (!row)
+  const [newest] = await readSnapshots(client, cipher, 1)
+  if (!newest)
     throw new LogDatabaseError(
       'the log has no snapshot yet: the command that begins or restores the cluster was interrupted, run it again',
     )
-  const { id, manifest } = row
-  return { id, ...(JSON.parse(cipher.decrypt(manifest, describeManifest(id)).toString()) as Manifest) }
+  return newest
 }
 
 /**
