@@ -137,6 +137,8 @@ export async function makeTrouble(
 ): Promise<Map<string, number>> {
   const met = new Map<string, number>()
   while (performance.now() < until) {
+    // A service manager starts a node again that has ended by itself.
+    for (const node of nodes) if (!node.isRunning) await node.restart()
     const fault = choose(listFaults(random.pick(nodes), server, random), random)
     met.set(fault.name, (met.get(fault.name) ?? 0) + 1)
     await fault.run()
