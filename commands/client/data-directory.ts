@@ -142,6 +142,8 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   LOCK_FAILED: EXIT.notPermitted,
   DATABASE_MISSING: EXIT.notFound,
   NOT_A_BACKUP: EXIT.usage,
+  OTHER_NETWORK: EXIT.conflict,
+  LOG_CHANGED: EXIT.tryLater,
   PASSPHRASE_REQUIRED: EXIT.usage,
   WRONG_PASSPHRASE: EXIT.usage,
   NOT_A_DATABASE: EXIT.usage,

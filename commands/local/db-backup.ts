@@ -4,6 +4,8 @@ import { join, resolve, sep } from 'node:path'
 import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
 import type { BackupSource } from '../../src/maintenance/backup/read-backup.ts'
+import type { RestoreReport } from '../../src/maintenance/backup/restore-backup.ts'
+import { getUserName } from '../client/connection.ts'
 import { assertInitialized, explainOpenError, isDirectoryInitialized } from '../client/data-directory.ts'
 import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
 import { type FileTarget, findFileTarget, notWritableError } from '../client/reserved-file.ts'
@@ -13,6 +15,7 @@ import { exitOnSignals } from '../foundation/interrupts.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { PrintingCommand } from '../framework/base.ts'
+import type { CommandResult } from '../terminal/formats.ts'
 
 const passphraseFileFlag = Flags.string({
   description: 'File whose first line is the passphrase of the backup.',
@@ -112,7 +115,7 @@ export class DbVerify extends PrintingCommand {
 export class DbRestore extends PrintingCommand {
   static override summary = 'Replaces the content of a data directory by that of a backup, once it is verified.'
   static override description =
-    'Works while no controller runs on the directory, and keeps what it replaces in a folder inside of it. A backup of an older version is migrated by the next start of the controller.'
+    'Works while no controller runs on the directory, and keeps what it replaces in a folder inside of it. A backup of an older version is migrated by the next start of the controller. In a cluster, the records, keys and certificates of all controllers are replaced; the settings stay. The other controllers may run: they end, and have what the backup holds once they start again.'
   static override args = { file: fileArgument }
   static override flags = {
     'data-dir': databaseDirectoryFlag,
@@ -127,33 +130,68 @@ export class DbRestore extends PrintingCommand {
     const directory = await findDataDirectory(flags['data-dir'])
     const file = resolveExisting(args.file as string)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
+    const source = { file, passphrase, directory, isForced: flags.force === true }
     if (await isDirectoryInitialized(directory)) {
       await assertUnlocked(directory)
       const other = await describeOtherNetwork(directory, { file, passphrase })
       if (other !== undefined) this.notice(other)
+      const { isOfCluster } = await import('../../server/cluster/restore-cluster.ts')
+      if (isOfCluster(directory, process.env)) return this.#restoreCluster(source, flags)
       await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
     }
     const { restoreBackup } = await import('../../src/maintenance/backup/restore-backup.ts')
-    const { manifest, findings, replaced } = await exitOnSignals(() =>
-      restoreBackup({
-        file,
-        passphrase,
-        directory,
-        now: systemClock.now(),
-        isForced: flags.force === true,
-      }),
+    const { replaced, ...backup } = await exitOnSignals(() =>
+      restoreBackup({ ...source, now: systemClock.now() }),
     ).catch(explainOpenError(directory, 'stop it first'))
-    const { version, createdAt, owner } = manifest
-    const { describeOwner } = await import('../../src/maintenance/backup/owner.ts')
-    const sentence = [
-      `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,
-      ...(owner ? [`They are of ${describeOwner(owner)}.`] : []),
+    const result = await describeRestored(source, { ...backup, replaced }, [
       ...(replaced === undefined ? [] : [`What it held before is in ${replaced}; delete it once it is not needed.`]),
-      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
-    ].join('\n')
-    const facts = { directory, file, version, createdAt, ...owner, findings, replaced: replaced ?? null }
-    await this.print({ kind: 'done', sentence, facts }, flags.output)
+    ])
+    await this.print(result, flags.output)
   }
+
+  async #restoreCluster(source: RestoreSource, flags: RestoreFlags): Promise<void> {
+    const { directory, file } = source
+    await this.confirm(
+      flags,
+      `Replace what all controllers of the cluster of ${directory} share by ${file}? Those that run end, and have it once they start again. Each keeps its former database beside the new one.`,
+    )
+    const { restoreCluster } = await import('../../server/cluster/restore-cluster.ts')
+    const options = { ...source, env: process.env, clock: systemClock, osUser: getUserName() }
+    const { replaced, running, ...backup } = await exitOnSignals(() => restoreCluster(options)).catch(
+      explainOpenError(directory, 'stop it first'),
+    )
+    const result = await describeRestored(source, { ...backup, replaced }, [
+      'So does the log of the cluster, and each of its controllers once it starts again.',
+      ...(running.length === 0 ? [] : [`These run, and end now: ${running.join(', ')}. See that they start again.`]),
+      ...(replaced === undefined ? [] : [`The database before is in ${replaced}; delete it once it is not needed.`]),
+    ])
+    await this.print(result, flags.output)
+  }
+}
+
+interface RestoreFlags {
+  readonly yes?: boolean
+  readonly output?: string | undefined
+}
+
+type RestoreSource = BackupSource & { readonly directory: string }
+
+/** @param lines what follows from it */
+async function describeRestored(
+  { directory, file }: RestoreSource,
+  { manifest, findings, replaced }: RestoreReport,
+  lines: readonly string[],
+): Promise<CommandResult> {
+  const { version, createdAt, owner } = manifest
+  const { describeOwner } = await import('../../src/maintenance/backup/owner.ts')
+  const sentence = [
+    `${directory} holds the data of ${createdAt}, which version ${version} backed up.`,
+    ...(owner ? [`They are of ${describeOwner(owner)}.`] : []),
+    ...lines,
+    `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
+  ].join('\n')
+  const facts = { directory, file, version, createdAt, ...owner, findings, replaced: replaced ?? null }
+  return { kind: 'done', sentence, facts }
 }
 
 /** @throws CommandError with exit code 8 if another process holds the directory */

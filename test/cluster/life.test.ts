@@ -8,7 +8,6 @@ import { beginCluster } from '../../server/cluster/begin-cluster.ts'
 import { reviewSettings } from '../../server/cluster/cluster-settings.ts'
 import { joinCluster } from '../../server/cluster/join-cluster.ts'
 import { leaveCluster } from '../../server/cluster/leave-cluster.ts'
-import { restoreBackup } from '../../src/maintenance/backup/restore-backup.ts'
 import { rotateKeys } from '../../src/rotate-keys.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
@@ -235,17 +234,6 @@ describe('new keys of secrets and of session tokens', () => {
     const second = await addNode(first, 'two')
     await open(first)
     await expect(rotateKeys({ ...rotation, directory: second })).rejects.toMatchObject({ code: 'OTHER_CONTROLLERS' })
-  })
-})
-
-describe('a backup', () => {
-  it('does not replace the directory of a controller in a cluster', async () => {
-    const directory = await begin()
-    const file = join(folder, 'none.tar.gz')
-    await expect(restoreBackup({ directory, file, now: 0, isForced: false })).rejects.toMatchObject({
-      code: 'IN_CLUSTER',
-      remedy: expect.stringContaining('controller cluster leave'),
-    })
   })
 })
 

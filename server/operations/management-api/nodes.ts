@@ -139,13 +139,16 @@ async function removeNode({ controller, context, params }: Call) {
   const { name = '' } = params
   await nodes.refresh()
   const node = nodes.list().find((other) => other.name === name)
-  if (!node) throw unknownNodeError(name)
-  if (node.isLive || !(await nodes.remove(name)))
+  const listIds = async ({ db }: Pick<Call['context'], 'db'>) => {
+    const records = await db.selectFrom('controllers').select('id').where('node', '=', name).execute()
+    return records.map(({ id }) => id)
+  }
+  // A restored backup may have the record of one that has left since.
+  if (!node && (await listIds(context)).length === 0) throw unknownNodeError(name)
+  if (node && (node.isLive || !(await nodes.remove(name))))
     throw errors.CONTROLLER_RUNS({ message: `${name} is in contact with the log: stop it first` })
   await context.write(async (tx) => {
-    const records = await tx.db.selectFrom('controllers').select('id').where('node', '=', name).execute()
-    const ids = records.map(({ id }) => id)
-    await entities.removeAllIn(tx, controllers, ids, 'none')
+    await entities.removeAllIn(tx, controllers, await listIds(tx), 'none')
   })
   await contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation: 'delete', id: name })
   return emptyResponse()

@@ -17,6 +17,7 @@ export type BackupErrorCode =
   | 'NOT_A_BACKUP'
   | 'BACKUP_DAMAGED'
   | 'BACKUP_NEWER'
+  | 'OTHER_NETWORK'
   | 'PASSPHRASE_REQUIRED'
   | 'WRONG_PASSPHRASE'
   | 'DISK_FULL'

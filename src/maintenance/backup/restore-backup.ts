@@ -9,7 +9,6 @@ import { dirname, join } from 'node:path'
 import type { Instant } from '../../foundation/clock.ts'
 import { Authority } from '../../pki/authority.ts'
 import { createPrivateDirectory, syncDirectory } from '../../pki/files.ts'
-import { readConfig } from '../../settings/config.ts'
 import {
   completeRestore,
   DataDirectoryError,
@@ -52,12 +51,17 @@ export async function verifyBackup(source: BackupSource): Promise<VerifiedBackup
   }
 }
 
-export interface RestoreOptions extends BackupSource {
+export interface UnpackOptions extends BackupSource {
+  /** The data directory. */
+  readonly directory: string
+  /** Also takes a database that has defects. */
+  readonly isForced?: boolean
+}
+
+export interface RestoreOptions extends UnpackOptions {
   /** The data directory; it is created if it does not exist. */
   readonly directory: string
   readonly now: Instant
-  /** Also restores a database that has defects. */
-  readonly isForced?: boolean
 }
 
 export interface RestoreReport extends VerifiedBackup {
@@ -66,56 +70,54 @@ export interface RestoreReport extends VerifiedBackup {
 }
 
 /**
- * Replaces the content of a data directory by that of a backup, after it was verified.
+ * Replaces the content of the data directory of a controller that is alone by that of a backup, after it was verified.
  * @throws BackupError, DataDirectoryError, and DirectoryLockedError while a controller runs; then nothing has changed
  */
-export async function restoreBackup({ directory, now, isForced, ...source }: RestoreOptions): Promise<RestoreReport> {
+export async function restoreBackup({ now, ...options }: RestoreOptions): Promise<RestoreReport> {
+  const { directory } = options
   requireOwnDirectory(directory)
-  requireAlone(directory)
   const isNew = !existsSync(directory)
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
+  let isRestored = false
+  try {
+    return await withUnpackedBackup(options, async (backup, folder) => {
+      // A follower of the replaced database must not take later commits for commits that it has seen.
+      const last = readCommitPosition(getDataPaths(directory).database)
+      runAsOwner(directory, () => continueAfter(getDataPaths(folder).database, last, now))
+      const replaced = replaceContent(directory, folder, backup.manifest, now)
+      isRestored = true
+      return { ...backup, replaced }
+    })
+  } finally {
+    unlock()
+    if (isNew && !isRestored) rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Unpacks a backup in a folder of a data directory whose lock the caller holds, verifies it, and removes what is left of the folder after
+ * the work with it.
+ * @throws BackupError, and DataDirectoryError `NEWER_DATABASE` if a newer version made it; what the work throws
+ */
+export async function withUnpackedBackup<T>(
+  { directory, isForced, ...source }: UnpackOptions,
+  work: (backup: VerifiedBackup, folder: string) => Promise<T>,
+): Promise<T> {
   const folder = join(directory, UNPACKED_BACKUP)
   const removeFolder = () => runAsOwner(directory, () => rmSync(folder, { recursive: true, force: true }))
   const discard = removeOnExit(removeFolder)
-  let isRestored = false
   try {
     removeFolder()
     runAsOwner(directory, () => createPrivateDirectory(folder))
     const backup = await unpackBackup(source, folder)
     const [finding] = backup.findings
     if (finding !== undefined && !isForced) throw damagedError(source.file, `its database has defects: ${finding}`)
-    // A follower of the replaced database must not take later commits for commits that it has seen.
-    const last = readCommitPosition(getDataPaths(directory).database)
-    runAsOwner(directory, () => continueAfter(getDataPaths(folder).database, last, now))
-    const replaced = replaceContent(directory, folder, backup.manifest, now)
-    isRestored = true
-    return { ...backup, replaced }
+    return await work(backup, folder)
   } catch (error) {
     throw toBackupError(error, directory)
   } finally {
     discard()
-    unlock()
-    if (isNew && !isRestored) rmSync(directory, { recursive: true, force: true })
-  }
-}
-
-/** The other controllers of a cluster would go on with what the backup takes back. */
-function requireAlone(directory: string): void {
-  if (!isInCluster(directory)) return
-  throw new DataDirectoryError(
-    'IN_CLUSTER',
-    `${directory} is that of a controller in a cluster`,
-    `stop all its controllers; then here controller cluster leave, controller db restore, and controller cluster init with an empty database; the others begin again with controller cluster join and new directories`,
-  )
-}
-
-function isInCluster(directory: string): boolean {
-  try {
-    return readConfig(getDataPaths(directory).config)['cluster.database'] !== undefined
-  } catch {
-    // Settings that cannot be read may be the reason for the restore.
-    return false
   }
 }
 

@@ -12,7 +12,7 @@ import { runAsOwner } from '../../settings/data-directory.ts'
 import type { Database } from '../database.ts'
 import { type EntityStore, newEntity } from '../entities/entities.ts'
 import { SECRETS_KEY_BYTES, SecretCipher, SecretError } from '../secrets/secret-cipher.ts'
-import { openForReading } from '../sqlite/connection.ts'
+import { openForReading, openForWriting } from '../sqlite/connection.ts'
 import type { Commit } from '../transactions/changes.ts'
 import type { WriteContext } from '../transactions/context.ts'
 import type { DerivedRows } from '../transactions/projection.ts'
@@ -23,6 +23,7 @@ export type FileContents = ReadonlyMap<string, Uint8Array | string | undefined>
 const PREVIOUS_SECRETS_KEY = 'secrets.key.previous'
 const KEY_FILES = ['token.key', 'audit.key', 'secrets.key', PREVIOUS_SECRETS_KEY] as const
 const PKI = 'pki'
+const LIST_ROWS = 'select name, "sealedContent" from shared_files'
 const PERMITTED = /^(?:(?:token|audit|secrets)\.key|secrets\.key\.previous|pki\/[a-z-]+(?:\.(?:crt|key))?)$/
 
 /** The change at the end of a rotation of the key of secrets. */
@@ -109,7 +110,7 @@ export class SharedFiles implements DerivedRows {
     for (const [name, content] of contents) {
       requirePermitted(name)
       if (content === undefined) continue
-      const sealedContent = this.#cipher.encrypt(Buffer.from(content).toString('base64'), toPlace(name))
+      const sealedContent = this.#seal(name, content)
       await entities.insert(tx, sharedFiles, newEntity(tx, sharedFiles, { name, sealedContent }))
     }
   }
@@ -118,7 +119,26 @@ export class SharedFiles implements DerivedRows {
   restore(databaseFile: string): void {
     const connection = openForReading(databaseFile)
     try {
-      this.#write(connection.prepare('select name, "sealedContent" from shared_files').all() as SharedRow[], [])
+      this.#write(connection.prepare(LIST_ROWS).all() as SharedRow[], [])
+    } finally {
+      connection.close()
+    }
+  }
+
+  /**
+   * Encrypts those rows of a database under this cluster key that are under a former one, by the files of the directory, which are as old as
+   * the rows. No process has the database open.
+   * @throws KeyFileError if such a file is missing
+   */
+  replaceUnreadable(databaseFile: string): void {
+    const connection = openForWriting(databaseFile)
+    try {
+      const update = connection.prepare('update shared_files set "sealedContent" = ? where name = ?')
+      for (const { name, sealedContent } of connection.prepare(LIST_ROWS).all() as SharedRow[]) {
+        if (this.#isReadable(name, sealedContent)) continue
+        if (!existsSync(this.#path(name))) throw new KeyFileError(`the shared file ${name} is missing`)
+        update.run(this.#seal(name, readFileSync(this.#path(name))), name)
+      }
     } finally {
       connection.close()
     }
@@ -149,6 +169,20 @@ export class SharedFiles implements DerivedRows {
       const path = this.#path(name)
       return !existsSync(path) || !readFileSync(path).equals(content)
     })
+  }
+
+  #seal(name: string, content: Uint8Array | string): string {
+    return this.#cipher.encrypt(Buffer.from(content).toString('base64'), toPlace(name))
+  }
+
+  #isReadable(name: string, sealedContent: string): boolean {
+    try {
+      this.#open(name, sealedContent)
+      return true
+    } catch (error) {
+      if (error instanceof KeyFileError) return false
+      throw error
+    }
   }
 
   /** @throws KeyFileError if it is encrypted under another cluster key */

@@ -28,8 +28,23 @@ export interface Snapshot extends LogPosition {
 
 type Manifest = Omit<Snapshot, 'id'>
 
+/** A snapshot whose parts are all in the database, and which no controller uses before it has its manifest there. */
+export interface UploadedSnapshot extends LogPosition {
+  readonly id: string
+  /** Encrypted. */
+  readonly manifest: Buffer
+}
+
 /** Stores a copy of the rows, which no process changes any more. Returns the place to which they were led. */
 export async function storeSnapshot(client: Client, cipher: LogCipher, copy: string): Promise<LogPosition> {
+  const snapshot = await uploadParts(client, cipher, copy)
+  await completeSnapshot(client, snapshot)
+  const { position, chain } = snapshot
+  return { position, chain }
+}
+
+/** Stores the parts of a snapshot: a copy of the rows, which no process changes any more. */
+export async function uploadParts(client: Client, cipher: LogCipher, copy: string): Promise<UploadedSnapshot> {
   const { position, chain } = readLogStart(copy)
   const id = newId()
   const digest = createHash('sha256')
@@ -45,9 +60,14 @@ export async function storeSnapshot(client: Client, cipher: LogCipher, copy: str
   }
   const manifest: Manifest = { parts, sha256: digest.digest('hex'), position, chain }
   const sealed = cipher.encrypt(Buffer.from(JSON.stringify(manifest)), describeManifest(id))
-  // Last, because it says that the snapshot is whole.
-  await client.query('update controller.snapshots set manifest = $2 where id = $1', [id, sealed])
-  return { position, chain }
+  return { id, position, chain, manifest: sealed }
+}
+
+/** Says in the database that a snapshot is whole. Returns false if it was deleted meanwhile. */
+export async function completeSnapshot(client: Client, { id, manifest }: UploadedSnapshot): Promise<boolean> {
+  const values = [id, manifest]
+  const { rowCount } = await client.query('update controller.snapshots set manifest = $2 where id = $1', values)
+  return rowCount === 1
 }
 
 const INSERT_PART = `
@@ -74,7 +94,7 @@ export async function readNewestSnapshot(client: Client, cipher: LogCipher): Pro
   const [newest] = await readSnapshots(client, cipher, 1)
   if (!newest)
     throw new LogDatabaseError(
-      'the log has no snapshot yet: the command that begins or restores the cluster was interrupted, run it again',
+      'the log has no snapshot yet: the command that begins the cluster was interrupted, run it again',
     )
   return newest
 }

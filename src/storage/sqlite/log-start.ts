@@ -20,6 +20,11 @@ export function setNetwork(file: string, network: string): void {
   )
 }
 
+/** Makes the rows of a database begin a chain of their own, to which no commit has led. */
+export function setChain(file: string, chain: string): void {
+  within(openForWriting(file), (connection) => connection.prepare('update commit_position set chain = ?').run(chain))
+}
+
 function within<T>(connection: SqliteDatabase, work: (connection: SqliteDatabase) => T): T {
   try {
     return work(connection)

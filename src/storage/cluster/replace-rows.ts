@@ -1,0 +1,106 @@
+// Replaces the rows of all controllers of a cluster by those of a database that a backup held: as a new snapshot, and a head to which no
+// commit of theirs leads.
+//
+// One transaction under the lock of the head does both. Until then no controller uses the snapshot. From then on none finds in the log what
+// it has applied, so that it grants nothing, commits nothing, and rebuilds its rows from the snapshot at its next start.
+import { dirname, join } from 'node:path'
+import type { Client } from 'pg'
+import type { Instant } from '../../foundation/clock.ts'
+import { newId } from '../../foundation/ids.ts'
+import { DataDirectoryError, runAsOwner, SNAPSHOT_COPY } from '../../settings/data-directory.ts'
+import type { LogPosition } from '../commit-log.ts'
+import type { LogCipher } from '../postgres/log-cipher.ts'
+import type { LogConnection } from '../postgres/log-connection.ts'
+import type { LogHead, LogStart } from '../postgres/log-tables.ts'
+import { type CommitPosition, continueAfter } from '../sqlite/commit-position.ts'
+import { copyDatabaseInto, discardDatabase } from '../sqlite/copy-database.ts'
+import { readLogStart, setChain } from '../sqlite/log-start.ts'
+import { completeSnapshot, type UploadedSnapshot, uploadParts } from './snapshots.ts'
+
+// More than what controllers that run commit while the snapshot is stored.
+const MAX_COMMITS_MEANWHILE = 1_000_000
+// As long as others wait for it.
+const LOCK_TIMEOUT_MS = 8_000
+
+const READ_LAST_TIME = 'select max(at) as at from controller.commits'
+
+const LOCK_HEAD = 'select position, key_check as "keyCheck" from controller.head for update'
+
+const REPLACE_HEAD = `
+  update controller.head
+  set position = $1, chain = $2, epoch = epoch + 1, migration = $3, schema_digest = $4, release = $5`
+
+// The commits lead to the former head. With them there, a controller that has not applied them all would take them for what follows.
+const DELETE_FORMER = [
+  'delete from controller.commits',
+  'delete from controller.digests',
+  'delete from controller.snapshots where id <> $1',
+]
+
+export interface ReplaceRowsParts {
+  /** Has a response time that is enough to delete all commits. */
+  readonly connection: LogConnection
+  readonly cipher: LogCipher
+  /** The head, as it was found to be that of the network. */
+  readonly head: LogHead
+  /** The database whose rows become those of all. No process has it open. It is led to its new place, and needs room for a copy beside it. */
+  readonly databaseFile: string
+  /** The last commit that is known to this controller. */
+  readonly last: CommitPosition
+  readonly now: Instant
+}
+
+/**
+ * Returns the place of the rows in the log.
+ * @throws DataDirectoryError `LOG_CHANGED` if the key or the place of the log is another one by then; what the connection throws, also if
+ * the transaction was committed and the response was lost
+ */
+export async function replaceRowsOfAll(parts: ReplaceRowsParts): Promise<LogPosition> {
+  const { connection, cipher, databaseFile } = parts
+  await leadToNewPlace(parts)
+  const start = readLogStart(databaseFile)
+  const copy = join(dirname(databaseFile), SNAPSHOT_COPY)
+  try {
+    await copyDatabaseInto(databaseFile, copy)
+    const snapshot = await connection.run((client) => uploadParts(client, cipher, copy))
+    await connection.run((client) => publish(client, parts.head, start, snapshot))
+    const { position, chain } = start
+    return { position, chain }
+  } finally {
+    discardDatabase(copy)
+  }
+}
+
+/** After every position and time that controllers and clients may have been told, and at the beginning of a chain of its own. */
+async function leadToNewPlace({ connection, cipher, head, databaseFile, last, now }: ReplaceRowsParts): Promise<void> {
+  const { rows } = await connection.run((client) => client.query<{ at: number | null }>(READ_LAST_TIME))
+  const at = Math.max(last.at, rows[0]?.at ?? 0)
+  const position = Math.max(last.position, head.position) + MAX_COMMITS_MEANWHILE
+  runAsOwner(dirname(databaseFile), () => {
+    continueAfter(databaseFile, { position, at }, now)
+    const place = readLogStart(databaseFile)
+    // It names the cluster key, so that commits under a former one do not follow.
+    setChain(databaseFile, cipher.extend(place, cipher.encrypt(Buffer.from(newId()), 'the beginning of a chain')))
+  })
+}
+
+async function publish(client: Client, head: LogHead, start: LogStart, snapshot: UploadedSnapshot): Promise<void> {
+  const { position, chain, schema } = start
+  await client.query('begin')
+  await client.query(`select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`)
+  const { rows } = await client.query<Pick<LogHead, 'position' | 'keyCheck'>>(LOCK_HEAD)
+  const [current] = rows
+  if (!current?.keyCheck.equals(head.keyCheck) || current.position >= position) throw logChangedError()
+  if (!(await completeSnapshot(client, snapshot))) throw logChangedError()
+  await client.query(REPLACE_HEAD, [position, chain, schema.migration, schema.digest, schema.release])
+  for (const statement of DELETE_FORMER) await client.query(statement, statement.includes('$1') ? [snapshot.id] : [])
+  await client.query('commit')
+}
+
+function logChangedError(): DataDirectoryError {
+  return new DataDirectoryError(
+    'LOG_CHANGED',
+    'the key or the snapshots of the cluster were replaced meanwhile, and nothing was restored',
+    'run the command again',
+  )
+}
