@@ -184,6 +184,26 @@ describe('a commit', () => {
   })
 })
 
+describe('a commit without the lock', () => {
+  it('is refused if others have committed, also if the log has deleted what is in its place', async () => {
+    const { proxy, url: behind } = await TcpProxy.before(url)
+    cleanUps.unshift(() => proxy.close())
+    const database = { url: behind, isPlain: true }
+    const log = new PostgresLog({ database, cipher: new LogCipher(CLUSTER_KEY), node: 'without lock' })
+    cleanUps.unshift(() => log.close())
+    const other = await openNode('first')
+    proxy.replaced = { text: 'select from controller.head for update', by: 'select from controller.head' }
+    const turn = await log.acquire(LOG_START)
+    for (const name of ['a', 'b']) await other.store.write(add(name), ORIGIN)
+    await read('delete from controller.commits where position = 1')
+
+    const late = turn.publish({ position: 1, at: 1, changes: [], tables: [], rows: [] })
+    await expect(late).rejects.toThrow('another controller has committed meanwhile')
+    expect(await read('select position::int from controller.head')).toEqual([{ position: 2 }])
+    expect((await listCommits()).map(({ position }) => Number(position))).toEqual([2])
+  })
+})
+
 describe('a log that is not what it was', () => {
   const refused = { code: 'STORAGE_UNAVAILABLE' }
 

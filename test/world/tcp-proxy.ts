@@ -8,6 +8,8 @@ export class TcpProxy {
   lostResponse: string | undefined
   /** Runs once, before it is passed on, when what the client sends contains the text. Passes on only if it returns true. */
   noticed: { readonly text: string; readonly run: () => boolean } | undefined
+  /** Passes on another text of the same length in place of one that the client sends. */
+  replaced: { readonly text: string; readonly by: string } | undefined
   /** Passes nothing on meanwhile, and keeps connections open. */
   isHolding = false
   /** The same in one direction. */
@@ -41,7 +43,7 @@ export class TcpProxy {
           if (!run()) return
         }
         if (this.lostRequest && data.includes(this.lostRequest)) end()
-        else if (!this.isHolding && !this.isHoldingRequests) this.#pass(data, server)
+        else if (!this.isHolding && !this.isHoldingRequests) this.#pass(this.#replace(data), server)
       })
       server.on('data', (data) => {
         if (this.lostResponse && data.includes(this.lostResponse)) end()
@@ -56,6 +58,12 @@ export class TcpProxy {
     await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
     target.port = String((proxy.#server.address() as { port: number }).port)
     return { proxy, url: target.href }
+  }
+
+  #replace(data: Buffer): Buffer {
+    if (!this.replaced) return data
+    const { text, by } = this.replaced
+    return Buffer.from(data.toString('latin1').replace(text, by.padEnd(text.length)), 'latin1')
   }
 
   #pass(data: Buffer, to: Socket): void {
