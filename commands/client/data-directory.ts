@@ -144,6 +144,8 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   NOT_A_BACKUP: EXIT.usage,
   OTHER_NETWORK: EXIT.conflict,
   LOG_CHANGED: EXIT.tryLater,
+  NOT_RESTORED: EXIT.tryLater,
+  OUTCOME_UNKNOWN: EXIT.tryLater,
   PASSPHRASE_REQUIRED: EXIT.usage,
   WRONG_PASSPHRASE: EXIT.usage,
   NOT_A_DATABASE: EXIT.usage,

@@ -378,6 +378,54 @@ describe('a restore that is killed', () => {
   })
 })
 
+describe('a restore whose connection to the database ends', () => {
+  const endSession = (waiting: 'Lock' | 'SyncRep') =>
+    world.cluster.sql(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and (wait_event_type = $1 or wait_event = $1)`,
+      [waiting],
+    )
+
+  /** Has commits wait for a standby that there is not. */
+  async function setStandby(name: string): Promise<void> {
+    await world.cluster.sql(`alter system set synchronous_standby_names = '${name}'`)
+    await world.cluster.sql('select pg_reload_conf()')
+  }
+
+  it('before its commit says that nothing was restored', async () => {
+    const { first, one, two } = await prepare()
+    for (const node of [one, two]) await world.cluster.stop(node)
+    const before = await readHead()
+    const lock = await lockHead()
+    const refusal = expect(restore(first)).rejects.toMatchObject({
+      code: 'NOT_RESTORED',
+      message: expect.stringContaining('nothing was restored'),
+    })
+    await waitForLock()
+    await endSession('Lock')
+    await lock.release()
+    await refusal
+    expect(await readHead()).toEqual(before)
+  })
+
+  it('while it is committed goes on', async () => {
+    const { first, one, two } = await prepare()
+    for (const node of [one, two]) await world.cluster.stop(node)
+    const lock = await lockHead()
+    const result = restore(first)
+    await waitForLock()
+    await setStandby('missing')
+    try {
+      await lock.release()
+      while ((await endSession('SyncRep')).length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
+    } finally {
+      await setStandby('')
+    }
+    expect(await result).toMatchObject({ running: [] })
+    expect(await readHead()).toMatchObject({ epoch: 2 })
+  })
+})
+
 describe('a backup that cannot be restored in a cluster', () => {
   const expectUntouched = async (directory: string, head: unknown) => {
     expect(await readHead()).toEqual(head)

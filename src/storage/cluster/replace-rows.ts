@@ -26,6 +26,9 @@ const READ_LAST_TIME = 'select max(at) as at from controller.commits'
 
 const LOCK_HEAD = 'select position, key_check as "keyCheck" from controller.head for update'
 
+// Also after others have committed since.
+const FIND_START = 'select from controller.snapshots where chain = $1 and manifest is not null'
+
 const REPLACE_HEAD = `
   update controller.head
   set position = $1, chain = $2, epoch = epoch + 1, migration = $3, schema_digest = $4, release = $5`
@@ -52,8 +55,8 @@ export interface ReplaceRowsParts {
 
 /**
  * Returns the place of the rows in the log.
- * @throws DataDirectoryError `LOG_CHANGED` if the key or the place of the log is another one by then; what the connection throws, also if
- * the transaction was committed and the response was lost
+ * @throws DataDirectoryError `LOG_CHANGED` if the key or the place of the log is another one by then, `NOT_RESTORED` if the database did not
+ * take the transaction, `OUTCOME_UNKNOWN` if nothing tells whether it did; what the connection throws before that
  */
 export async function replaceRowsOfAll(parts: ReplaceRowsParts): Promise<LogPosition> {
   const { connection, cipher, databaseFile } = parts
@@ -63,7 +66,9 @@ export async function replaceRowsOfAll(parts: ReplaceRowsParts): Promise<LogPosi
   try {
     await copyDatabaseInto(databaseFile, copy)
     const snapshot = await connection.run((client) => uploadParts(client, cipher, copy))
-    await connection.run((client) => publish(client, parts.head, start, snapshot))
+    await connection
+      .run((client) => publish(client, parts.head, start, snapshot))
+      .catch((error: Error) => settleOutcome(connection, start, error))
     const { position, chain } = start
     return { position, chain }
   } finally {
@@ -87,7 +92,7 @@ async function leadToNewPlace({ connection, cipher, head, databaseFile, last, no
 async function publish(client: Client, head: LogHead, start: LogStart, snapshot: UploadedSnapshot): Promise<void> {
   const { position, chain, schema } = start
   await client.query('begin')
-  await client.query(`select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`)
+  await setLockTimeout(client)
   const { rows } = await client.query<Pick<LogHead, 'position' | 'keyCheck'>>(LOCK_HEAD)
   const [current] = rows
   if (!current?.keyCheck.equals(head.keyCheck) || current.position >= position) throw logChangedError()
@@ -95,6 +100,36 @@ async function publish(client: Client, head: LogHead, start: LogStart, snapshot:
   await client.query(REPLACE_HEAD, [position, chain, schema.migration, schema.digest, schema.release])
   for (const statement of DELETE_FORMER) await client.query(statement, statement.includes('$1') ? [snapshot.id] : [])
   await client.query('commit')
+}
+
+/** Returns if the transaction was committed although its response says otherwise, or was lost. @throws DataDirectoryError */
+async function settleOutcome(connection: LogConnection, { chain }: LogStart, cause: Error): Promise<void> {
+  if (cause instanceof DataDirectoryError) throw cause
+  let isTaken: boolean
+  try {
+    isTaken = await connection.run((client) => proveHead(client, chain))
+  } catch {
+    const message = `the database did not respond (${cause.message}), and nothing tells whether the backup was restored`
+    throw new DataDirectoryError('OUTCOME_UNKNOWN', message, 'once it responds, run the command again', cause)
+  }
+  if (isTaken) return
+  const message = `the database did not take the backup, and nothing was restored: ${cause.message}`
+  throw new DataDirectoryError('NOT_RESTORED', message, 'run the command again', cause)
+}
+
+/** Whether the snapshot with which a chain begins is in use. A commit of its own proves that a standby has it, too. */
+async function proveHead(client: Client, chain: string): Promise<boolean> {
+  await client.query('begin')
+  await setLockTimeout(client)
+  await client.query(LOCK_HEAD)
+  const { rowCount } = await client.query(FIND_START, [chain])
+  if (rowCount === 1) await client.query('update controller.head set proof = proof + 1')
+  await client.query('commit')
+  return rowCount === 1
+}
+
+async function setLockTimeout(client: Client): Promise<void> {
+  await client.query(`select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`)
 }
 
 function logChangedError(): DataDirectoryError {
