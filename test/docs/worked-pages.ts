@@ -216,6 +216,8 @@ export const WORKED_PAGES: readonly WorkedPage[] = [
     notRun: {
       'controller cluster rekey --data-dir a --complete':
         'its controller runs until the end of the page: test/cluster/rekey.test.ts',
+      'controller db restore controller.tar.gz --data-dir a':
+        'its controller runs until the end of the page: test/cluster/restore.test.ts',
     },
   },
   {
