@@ -312,7 +312,7 @@ function comparable({ code, stdout, stderr }: Finished) {
       )
       .replace(/ +/g, ' ')
       // Counts and versions of connected routers are not known offline.
-      .replace(/ no (- )?- (?:0 0|- -) /g, ' no $1- - - ')
+      .replace(/ no ((?:- )*)- (?:0 0|- -) /g, ' no $1- - - ')
       .replace(/"(linkCount|circuitCount|controllers)": (?:null|0|\[\])/g, '"$1": LIVE')
       // A person on the machine of the controller is not an identity.
       .replace(/"ownerId": (?:null|"ID\d+")/g, '"ownerId": OWNER')
