@@ -10,6 +10,7 @@ import { readConfig } from '../../src/settings/config.ts'
 import { getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
 import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { ClusterKeys } from '../../src/storage/cluster/cluster-keys.ts'
+import { findDifferentSettings, storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { requestRebuild } from '../../src/storage/cluster/rebuild.ts'
 import { replaceRowsOfAll } from '../../src/storage/cluster/replace-rows.ts'
@@ -96,12 +97,18 @@ function requireBackupOf({ network }: LogHead, file: string, networkOfBackup: st
   )
 }
 
-/** Has the directory rebuilt from the log, with an audit record of the operator. */
+/**
+ * Has the directory rebuilt from the log, with an audit record of the operator. The settings on which the controllers agree stay those of today:
+ * the file of each has them.
+ */
 function takeRows(
   options: RestoreClusterOptions,
   createdAt: string,
 ): Promise<Pick<RestoreClusterReport, 'replaced' | 'running'>> {
-  return withController(options, readClusterConfig(options), async ({ controller: { cluster, contexts }, context }) => {
+  const config = readClusterConfig(options)
+  return withController(options, config, async ({ controller: { cluster, contexts, store }, context }) => {
+    const differences = await findDifferentSettings(store.db, config)
+    if (differences.length > 0) await context.write((tx) => storeEqualSettings(tx, config))
     await contexts.recordEvent(context.caller, context.origin, {
       ...CLUSTER_CHANGE,
       operation: 'update',

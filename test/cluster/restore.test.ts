@@ -5,11 +5,13 @@ import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
+import { reviewSettings } from '../../server/cluster/cluster-settings.ts'
 import { leaveCluster } from '../../server/cluster/leave-cluster.ts'
 import { completeRekey, prepareRekey } from '../../server/cluster/rekey-cluster.ts'
 import { type RestoreClusterOptions, restoreCluster } from '../../server/cluster/restore-cluster.ts'
 import { createBackup } from '../../src/maintenance/backup/create-backup.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
+import { editConfigFile } from '../../src/settings/edit-config-file.ts'
 import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
 import { LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogContradictionError } from '../../src/storage/postgres/log-rows.ts'
@@ -161,6 +163,17 @@ describe('a backup of a cluster', () => {
       [second, AT_TWO],
     ] as const)
       await expectRestored(await world.cluster.open(directory, options), { token, newer })
+  })
+
+  it('is restored without the settings of its time on which the controllers agree', async () => {
+    const { first, one, two } = await prepare()
+    for (const node of [one, two]) await world.cluster.stop(node)
+    editConfigFile(getDataPaths(first).config, { 'session.timeout': '20m' })
+    const options = { ...world.cluster.common, directory: first }
+    await reviewSettings({ ...options, isAccepted: true })
+    await restore(first)
+    const { settings, differences } = await reviewSettings({ ...options, isAccepted: false })
+    expect([settings['session.timeout'], differences]).toEqual(['20m', []])
   })
 
   it('is restored although the log has no commit of its time any more', async () => {
