@@ -3,7 +3,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
-import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
+import { listRebuilds, requestRebuild } from '../../src/storage/cluster/rebuild.ts'
 import { openForReading, openForWriting } from '../../src/storage/sqlite/connection.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
@@ -179,6 +179,23 @@ describe('a log that is damaged', () => {
     )
     expect(readdirSync(second).filter((name) => /rebuil/.test(name))).toEqual([])
     expect(existsSync(getDataPaths(second).database)).toBe(true)
+  })
+
+  it('keeps no connection to the database, whose process would not end, if it cannot be rebuilt', async () => {
+    const first = await world.cluster.begin()
+    const one = await world.cluster.open(first)
+    await one.signIn()
+    await world.cluster.stop(one)
+    requestRebuild(first, 'the test wants it')
+    await world.cluster.sql(
+      'update controller.commits set chain = reverse(chain) where position = (select max(position) from controller.commits)',
+    )
+    await expect(world.cluster.open(first)).rejects.toThrow(/the log of the cluster is damaged/)
+    const countConnections = () =>
+      world.cluster.sql(
+        "select count(*)::int from pg_stat_activity where datname = current_database() and application_name = 'edge-controller'",
+      )
+    await expect.poll(countConnections).toEqual([{ count: 0 }])
   })
 
   it('does not end a controller that runs, which a rebuild would not help', async () => {

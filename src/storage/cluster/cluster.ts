@@ -126,8 +126,14 @@ export class Cluster {
       cluster.#followTime(await connection.run((client) => readClockOffset(client, () => parts.clock.now())))
       const { clock, migrations, isRebuilt } = parts
       const { commitLog } = cluster
-      if (isRebuilt)
-        cluster.#rebuild = await rebuildIfNeeded({ directory, clock, cipher, connection, commitLog, migrations })
+      try {
+        if (isRebuilt)
+          cluster.#rebuild = await rebuildIfNeeded({ directory, clock, cipher, connection, commitLog, migrations })
+      } catch (error) {
+        // It has read commits: a connection that stays open keeps the process from ending.
+        await commitLog.close()
+        throw error
+      }
       return cluster
     })
   }
