@@ -1,4 +1,5 @@
 // Three controllers of one network: what a change costs and when the others show it, how long one takes to join, and whether reads cost more.
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Bench } from '../bench.ts'
 import { bounds } from '../budgets.ts'
 import { CLIENT, MANAGEMENT } from '../controller/api.ts'
@@ -26,6 +27,7 @@ const DELAY_MS = 1
 const CALLERS_OF_EACH = 16
 const WARM_UP = 0.25
 const MAX_CHANGES = 500
+const MAX_PAUSE_MS = 50
 
 export function clusterMeasurements({ identities }: Model): readonly Measurement[] {
   return [
@@ -175,8 +177,11 @@ async function ask(connection: OpenConnection, request: Buffer): Promise<string>
 async function repeat(bench: Bench, measure: (at: number) => Promise<number>): Promise<Float64Array> {
   const latencies: number[] = []
   const end = performance.now() + bench.milliseconds
-  while (latencies.length === 0 || (performance.now() < end && latencies.length < MAX_CHANGES))
+  while (latencies.length === 0 || (performance.now() < end && latencies.length < MAX_CHANGES)) {
+    // Otherwise each would begin right after the other controller has asked the log.
+    await wait(Math.random() * MAX_PAUSE_MS)
     latencies.push(await measure(latencies.length))
+  }
   return Float64Array.from(latencies).sort()
 }
 
