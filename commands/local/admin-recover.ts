@@ -1,13 +1,12 @@
 // `controller admin recover`: restores the access of an administrator, on the data directory.
 import { Args, Flags } from '@oclif/core'
-import { systemClock } from '../../src/foundation/clock.ts'
-import { getUserName } from '../client/connection.ts'
 import {
   assertInitialized,
   dataDirectoryFlag,
   explainOpenError,
   resolveDataDirectory,
 } from '../client/data-directory.ts'
+import { readDirectoryOptions } from '../client/directory-options.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { assertCredentials, promptUsername } from '../terminal/credentials.ts'
@@ -48,10 +47,7 @@ export class AdminRecover extends PrintingCommand {
       identityName,
       actions: done,
     } = await recoverDirectory({
-      directory,
-      env: process.env,
-      clock: systemClock,
-      osUser: getUserName(),
+      ...readDirectoryOptions(directory),
       administrator,
       canPromote: flags['make-administrator'] === true,
       ...(args.identity === undefined ? {} : { identity: args.identity }),

@@ -2,9 +2,7 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { Flags } from '@oclif/core'
-import { systemClock } from '../../src/foundation/clock.ts'
 import type { Overrides } from '../../src/settings/config.ts'
-import { getUserName } from '../client/connection.ts'
 import {
   assertInitialized,
   dataDirectoryFlag,
@@ -13,6 +11,7 @@ import {
   resolveDataDirectory,
   runMaintenance,
 } from '../client/data-directory.ts'
+import { readDirectoryOptions } from '../client/directory-options.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { PrintingCommand } from '../framework/base.ts'
@@ -63,16 +62,11 @@ function readClusterSettings(flags: DatabaseFlags): Overrides {
   }
 }
 
-/** A data directory, as the commands work on it. */
-const describeDirectory = (directory: string) => ({
-  ...{ directory, env: process.env, clock: systemClock, osUser: getUserName() },
-})
-
 /** @throws CommandError if the directory is not that of a controller */
 async function findDirectory(flag: string | undefined) {
   const directory = resolveDataDirectory(flag)
   await assertInitialized(directory)
-  return describeDirectory(directory)
+  return readDirectoryOptions(directory)
 }
 
 export class ClusterInit extends PrintingCommand {
@@ -131,7 +125,7 @@ export class ClusterJoin extends PrintingCommand {
     }
     const settings = { ...readClusterSettings(flags), ...readNetworkSettings(flags) }
     const { joinCluster } = await import('../../server/cluster/join-cluster.ts')
-    await joinCluster({ ...describeDirectory(directory), settings, clusterKeyFile: resolve(flags.key) }).catch(
+    await joinCluster({ ...readDirectoryOptions(directory), settings, clusterKeyFile: resolve(flags.key) }).catch(
       explainOpenError(directory, 'wait until it has finished'),
     )
     rememberDirectory(directory, process.env)

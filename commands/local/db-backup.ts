@@ -5,8 +5,13 @@ import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
 import type { BackupSource } from '../../src/maintenance/backup/read-backup.ts'
 import type { RestoreReport } from '../../src/maintenance/backup/restore-backup.ts'
-import { getUserName } from '../client/connection.ts'
-import { assertInitialized, explainOpenError, isDirectoryInitialized } from '../client/data-directory.ts'
+import {
+  assertInitialized,
+  explainOpenError,
+  isDirectoryInitialized,
+  runMaintenance,
+} from '../client/data-directory.ts'
+import { readDirectoryOptions } from '../client/directory-options.ts'
 import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
 import { type FileTarget, findFileTarget, notWritableError } from '../client/reserved-file.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
@@ -140,9 +145,9 @@ export class DbRestore extends PrintingCommand {
       await this.confirm(flags, `Replace the content of ${directory} by ${file}? What it holds now is kept beside it.`)
     }
     const { restoreBackup } = await import('../../src/maintenance/backup/restore-backup.ts')
-    const { replaced, ...backup } = await exitOnSignals(() =>
-      restoreBackup({ ...source, now: systemClock.now() }),
-    ).catch(explainOpenError(directory, 'stop it first'))
+    const { replaced, ...backup } = await runMaintenance(directory, () =>
+      exitOnSignals(() => restoreBackup({ ...source, now: systemClock.now() })),
+    )
     const result = await describeRestored(source, { ...backup, replaced }, [
       ...(replaced === undefined ? [] : [`What it held before is in ${replaced}; delete it once it is not needed.`]),
     ])
@@ -153,12 +158,12 @@ export class DbRestore extends PrintingCommand {
     const { directory, file } = source
     await this.confirm(
       flags,
-      `Replace what all controllers of the cluster of ${directory} share by ${file}? Those that run end, and have it once they start again. Each keeps its former database beside the new one.`,
+      `Replace the data of all controllers of the cluster of ${directory} by ${file}? Those that run stop, and have it once they start again. Each keeps its former database beside the new one.`,
     )
     const { restoreCluster } = await import('../../server/cluster/restore-cluster.ts')
-    const options = { ...source, env: process.env, clock: systemClock, osUser: getUserName() }
-    const { replaced, running, ...backup } = await exitOnSignals(() => restoreCluster(options)).catch(
-      explainOpenError(directory, 'stop it first'),
+    const options = { ...readDirectoryOptions(directory), ...source }
+    const { replaced, running, ...backup } = await runMaintenance(directory, () =>
+      exitOnSignals(() => restoreCluster(options)),
     )
     const result = await describeRestored(source, { ...backup, replaced }, [
       'So does the log of the cluster, and each of its controllers once it starts again.',

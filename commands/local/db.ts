@@ -1,8 +1,8 @@
 // `controller db …`: the database of a data directory, while no controller runs on it.
 import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
-import { getUserName } from '../client/connection.ts'
 import { assertInitialized, runMaintenance } from '../client/data-directory.ts'
+import { readDirectoryOptions } from '../client/directory-options.ts'
 import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { PrintingCommand } from '../framework/base.ts'
@@ -75,7 +75,7 @@ export class DbRotateKeys extends PrintingCommand {
     const hasSessions = flags.sessions === true
     if (hasSessions) await this.confirm(flags, 'This ends all API sessions: everyone must sign in again. Continue?')
     const { rotateKeys } = await import('../../src/rotate-keys.ts')
-    const options = { directory, env: process.env, clock: systemClock, osUser: getUserName(), hasSessions }
+    const options = { ...readDirectoryOptions(directory), hasSessions }
     const endedSessions = await runMaintenance(directory, () => rotateKeys(options))
     const sessions = hasSessions ? ` ${endedSessions} API sessions ended; their tokens have a new key.` : ''
     const sentence = `Every secret in ${directory} is encrypted under a new key.${sessions}`
