@@ -34,12 +34,14 @@ export function readClusterConfig({ directory, env }: Pick<DirectoryOptions, 'di
   throw new DataDirectoryError('NO_CLUSTER', `${directory} is of no cluster`, 'controller cluster init')
 }
 
+type ChangeDetails = Pick<AuditEvent, 'method' | 'reason'>
+
 /** A controller that is opened for one command, with the operator as the one who changes something. */
 export interface CommandSession {
   readonly controller: Controller
   readonly context: Context
   /** Records that the cluster has changed. */
-  recordChange(operation: AuditEvent['operation'], id: string): Promise<void>
+  recordChange(operation: AuditEvent['operation'], id: string, details?: ChangeDetails): Promise<void>
 }
 
 /** Opens the controller of a directory, which may have other settings than its network, for the work of one command. */
@@ -56,8 +58,8 @@ export async function withController<T>(
   try {
     const { contexts } = controller
     const context = contexts.create({ kind: 'local-operator', osUser })
-    const recordChange: CommandSession['recordChange'] = (operation, id) =>
-      contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation, id })
+    const recordChange: CommandSession['recordChange'] = (operation, id, details) =>
+      contexts.recordEvent(context.caller, context.origin, { ...CLUSTER_CHANGE, operation, id, ...details })
     return await work({ controller, context, recordChange })
   } finally {
     await controller.close()

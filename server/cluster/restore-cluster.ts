@@ -8,7 +8,6 @@ import type { BackupSource } from '../../src/maintenance/backup/read-backup.ts'
 import { type RestoreReport, withUnpackedBackup } from '../../src/maintenance/backup/restore-backup.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
-import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
 import { ClusterKeys } from '../../src/storage/cluster/cluster-keys.ts'
 import { findDifferentSettings, storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
@@ -106,13 +105,10 @@ function takeRows(
   createdAt: string,
 ): Promise<Pick<RestoreClusterReport, 'replaced' | 'running'>> {
   const config = readClusterConfig(options)
-  return withController(options, config, async ({ controller: { cluster, contexts, store }, context }) => {
+  return withController(options, config, async ({ controller: { cluster, store }, context, recordChange }) => {
     const differences = await findDifferentSettings(store.db, config)
     if (differences.length > 0) await context.write((tx) => storeEqualSettings(tx, config))
-    await contexts.recordEvent(context.caller, context.origin, {
-      ...CLUSTER_CHANGE,
-      operation: 'update',
-      id: String(cluster?.name),
+    await recordChange('update', String(cluster?.name), {
       method: 'restore',
       reason: `the backup of ${createdAt} was restored for all controllers`,
     })
