@@ -3,30 +3,29 @@
 //
 // One transaction under the lock of the head does both. Until then no controller uses the snapshot. From then on none finds in the log what
 // it has applied, so that it grants nothing, commits nothing, and rebuilds its rows from the snapshot at its next start.
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import type { Client } from 'pg'
 import type { Instant } from '../../foundation/clock.ts'
 import { newId } from '../../foundation/ids.ts'
-import { DataDirectoryError, runAsOwner, SNAPSHOT_COPY } from '../../settings/data-directory.ts'
+import { DataDirectoryError, runAsOwner } from '../../settings/data-directory.ts'
 import type { LogPosition } from '../commit-log.ts'
 import type { LogCipher } from '../postgres/log-cipher.ts'
 import type { LogConnection } from '../postgres/log-connection.ts'
+import { findUnderLock, LIMIT_WAITING } from '../postgres/log-lock.ts'
 import type { LogHead, LogStart } from '../postgres/log-tables.ts'
 import { type CommitPosition, continueAfter } from '../sqlite/commit-position.ts'
-import { copyDatabaseInto, discardDatabase } from '../sqlite/copy-database.ts'
 import { readLogStart, setChain } from '../sqlite/log-start.ts'
 import { completeSnapshot, type UploadedSnapshot, uploadParts } from './snapshots.ts'
+import { withSnapshotCopy } from './upload-snapshot.ts'
 
 // More than what controllers that run commit while the snapshot is stored.
 const MAX_COMMITS_MEANWHILE = 1_000_000
-// As long as others wait for it.
-const LOCK_TIMEOUT_MS = 8_000
 
 const READ_LAST_TIME = 'select max(at) as at from controller.commits'
 
-const LOCK_HEAD = 'select position, key_check as "keyCheck" from controller.head for update'
+const READ_HEAD = 'select position, key_check as "keyCheck" from controller.head for update'
 
-// Also after others have committed since.
+// The snapshot with which the chain begins, which is in use, also after others have committed since.
 const FIND_START = 'select from controller.snapshots where chain = $1 and manifest is not null'
 
 const REPLACE_HEAD = `
@@ -46,7 +45,7 @@ export interface ReplaceRowsParts {
   readonly cipher: LogCipher
   /** The head, as it was found to be that of the network. */
   readonly head: LogHead
-  /** The database whose rows become those of all. No process has it open. It is led to its new place, and needs room for a copy beside it. */
+  /** The database whose rows all controllers get. No process has it open. Its position and chain are set, and its disk needs room for a copy. */
   readonly databaseFile: string
   /** The last commit that is known to this controller. */
   readonly last: CommitPosition
@@ -62,18 +61,14 @@ export async function replaceRowsOfAll(parts: ReplaceRowsParts): Promise<LogPosi
   const { connection, cipher, databaseFile } = parts
   await leadToNewPlace(parts)
   const start = readLogStart(databaseFile)
-  const copy = join(dirname(databaseFile), SNAPSHOT_COPY)
-  try {
-    await copyDatabaseInto(databaseFile, copy)
+  await withSnapshotCopy(databaseFile, async (copy) => {
     const snapshot = await connection.run((client) => uploadParts(client, cipher, copy))
     await connection
       .run((client) => publish(client, parts.head, start, snapshot))
       .catch((error: Error) => settleOutcome(connection, start, error))
-    const { position, chain } = start
-    return { position, chain }
-  } finally {
-    discardDatabase(copy)
-  }
+  })
+  const { position, chain } = start
+  return { position, chain }
 }
 
 /** After every position and time that controllers and clients may have been told, and at the beginning of a chain of its own. */
@@ -92,8 +87,8 @@ async function leadToNewPlace({ connection, cipher, head, databaseFile, last, no
 async function publish(client: Client, head: LogHead, start: LogStart, snapshot: UploadedSnapshot): Promise<void> {
   const { position, chain, schema } = start
   await client.query('begin')
-  await setLockTimeout(client)
-  const { rows } = await client.query<Pick<LogHead, 'position' | 'keyCheck'>>(LOCK_HEAD)
+  await client.query(LIMIT_WAITING)
+  const { rows } = await client.query<Pick<LogHead, 'position' | 'keyCheck'>>(READ_HEAD)
   const [current] = rows
   if (!current?.keyCheck.equals(head.keyCheck) || current.position >= position) throw logChangedError()
   if (!(await completeSnapshot(client, snapshot))) throw logChangedError()
@@ -107,7 +102,7 @@ async function settleOutcome(connection: LogConnection, { chain }: LogStart, cau
   if (cause instanceof DataDirectoryError) throw cause
   let isTaken: boolean
   try {
-    isTaken = await connection.run((client) => proveHead(client, chain))
+    isTaken = await connection.run((client) => findUnderLock(client, FIND_START, [chain]))
   } catch {
     const message = `the database did not respond (${cause.message}), and nothing tells whether the backup was restored`
     throw new DataDirectoryError('OUTCOME_UNKNOWN', message, 'once it responds, run the command again', cause)
@@ -115,21 +110,6 @@ async function settleOutcome(connection: LogConnection, { chain }: LogStart, cau
   if (isTaken) return
   const message = `the database did not take the backup, and nothing was restored: ${cause.message}`
   throw new DataDirectoryError('NOT_RESTORED', message, 'run the command again', cause)
-}
-
-/** Whether the snapshot with which a chain begins is in use. A commit of its own proves that a standby has it, too. */
-async function proveHead(client: Client, chain: string): Promise<boolean> {
-  await client.query('begin')
-  await setLockTimeout(client)
-  await client.query(LOCK_HEAD)
-  const { rowCount } = await client.query(FIND_START, [chain])
-  if (rowCount === 1) await client.query('update controller.head set proof = proof + 1')
-  await client.query('commit')
-  return rowCount === 1
-}
-
-async function setLockTimeout(client: Client): Promise<void> {
-  await client.query(`select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true)`)
 }
 
 function logChangedError(): DataDirectoryError {

@@ -13,10 +13,15 @@ export async function uploadSnapshot(
   cipher: LogCipher,
   databaseFile: string,
 ): Promise<LogPosition> {
+  return withSnapshotCopy(databaseFile, (copy) => connection.run((client) => storeSnapshot(client, cipher, copy)))
+}
+
+/** Works with a copy of the rows, which no process changes. The database may be in use. */
+export async function withSnapshotCopy<T>(databaseFile: string, work: (copy: string) => Promise<T>): Promise<T> {
   const copy = join(dirname(databaseFile), SNAPSHOT_COPY)
   try {
     await copyDatabaseInto(databaseFile, copy)
-    return await connection.run((client) => storeSnapshot(client, cipher, copy))
+    return await work(copy)
   } finally {
     discardDatabase(copy)
   }

@@ -7,22 +7,13 @@ import { newId } from '../../foundation/ids.ts'
 import type { CommitDraft, CommitLog, LoggedCommit, LogPosition, Turn } from '../commit-log.ts'
 import type { LogCipher } from './log-cipher.ts'
 import { LogConnection, type LogDatabase } from './log-connection.ts'
+import { findUnderLock, LOCK_HEAD, SET_TIMEOUTS } from './log-lock.ts'
 import { type LogRow, proveRows, readRows } from './log-rows.ts'
 import { makeKeyCheck } from './log-tables.ts'
 
-// How long others wait for the lock, before they are told that there is no storage.
-const LOCK_TIMEOUT_MS = 8_000
-// How long a controller that stopped keeps the lock.
-const IDLE_TIMEOUT_MS = 2_000
 // How long, and how often, the outcome of a commit is looked up whose response was lost.
 const LOOK_UP_MS = 10_000
 const LOOK_UP_PAUSE_MS = 200
-
-// For the transaction in progress only, so that a pooler may give the connection to others.
-const SET_TIMEOUTS = `select set_config('lock_timeout', '${LOCK_TIMEOUT_MS}', true),
-  set_config('idle_in_transaction_session_timeout', '${IDLE_TIMEOUT_MS}', true)`
-
-const LOCK_HEAD = 'select from controller.head for update'
 
 const INSERT_COMMIT = `
   with head as (
@@ -151,17 +142,7 @@ export class PostgresLog implements CommitLog {
     const endsAt = performance.now() + LOOK_UP_MS
     for (;;) {
       try {
-        return await this.#commits.run(async (client) => {
-          await client.query('begin')
-          await client.query(SET_TIMEOUTS)
-          // Under the lock, because the session that sent the commit may be at work on it still.
-          await client.query(LOCK_HEAD)
-          const result = await client.query(FIND_COMMIT, [position, id])
-          // A commit whose session ended is visible although no standby has it. That of a later one proves that it does.
-          if (result.rowCount === 1) await client.query('update controller.head set proof = proof + 1')
-          await client.query('commit')
-          return result.rowCount === 1
-        })
+        return await this.#commits.run((client) => findUnderLock(client, FIND_COMMIT, [position, id]))
       } catch (cause) {
         if (performance.now() > endsAt)
           throw new LogUnavailableError('nothing tells whether a commit was taken', { cause })
