@@ -30,8 +30,8 @@ export class ClusterProcesses {
     [firstName, ...otherNames]: readonly [string, ...string[]],
   ): Promise<ClusterProcesses> {
     const server = await TestPostgres.start()
+    const { proxy, url } = await TcpProxy.before(await server.createDatabase())
     try {
-      const { proxy, url } = await TcpProxy.before(await server.createDatabase())
       const database = ['--database', url, '--no-tls']
       const first = await ControllerProcess.makeFrom(alone.directory, join(directory, firstName))
       await first.run('cluster init', [...database, '--name', firstName])
@@ -48,6 +48,7 @@ export class ClusterProcesses {
       }
       return new ClusterProcesses(all, server, proxy, joinSeconds)
     } catch (error) {
+      proxy.close()
       await server.stop()
       throw error
     }

@@ -107,9 +107,8 @@ async function measureChanges(bench: Bench, network: Network, other: ControllerP
 /** From the sign-out at the first controller until another one refuses the session. */
 async function measureEndedSessions(bench: Bench, { controller }: Network, other: ControllerProcess): Promise<Fact[]> {
   const connections = await openBoth(controller, other)
-  const signIn = requestBytes({
-    ...{ method: 'POST', path: `${MANAGEMENT}/authenticate?method=password`, body: ADMINISTRATOR },
-  })
+  const path = `${MANAGEMENT}/authenticate?method=password`
+  const signIn = requestBytes({ method: 'POST', path, body: ADMINISTRATOR })
   const latencies = await repeat(bench, async () => {
     const { data } = JSON.parse(await ask(connections.first, signIn)) as { data: { token: string } }
     const headers = { 'net-session': data.token }
