@@ -1,4 +1,4 @@
-// Webhooks are sent what each of several controllers observes of its routers, whichever of them sends what all of them know.
+// Webhooks of several controllers: one sends what all of them know, another one goes on with it, and each sends what it observes of its routers.
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startTimers } from '../../server/timers.ts'
 import { NO_RUN } from '../../src/maintenance/events/cursor.ts'
@@ -48,7 +48,37 @@ const describeEvents = () =>
     .map(({ event }) => `${event.type} at ${event.controller ?? 'any'}: ${event.audit?.entityName ?? event.id}`)
     .toSorted()
 
+const namesOf = () => receiver.accepted.map(({ event }) => event.audit.entityName)
+
+async function makeServices(prefix: string): Promise<string[]> {
+  const names = [1, 2, 3].map((number) => `${prefix} ${number}`)
+  for (const name of names) await manage.make('services', { name, encryptionRequired: false })
+  return names
+}
+
 describe('webhooks of two controllers', () => {
+  it('receive each event once, also after the other controller has gone on with them, and back', async () => {
+    const body = { name: 'hook', address: receiver.url, secret: 'a secret of both', types: ['record-created'] }
+    await manage.make('controller/webhooks', body)
+    const expected = ['hook', ...(await makeServices('before'))]
+    await expect.poll(namesOf, SOON).toEqual(expected)
+
+    for (const [from, to] of [
+      ['first', 'second'],
+      ['second', 'first'],
+    ] as const) {
+      const node = nodes.find(({ controller }) => controller.cluster?.name === from)
+      await node!.controller.cluster?.nodes.drain(from, true)
+      await expect.poll(holder, SOON).toBe(to)
+      expected.push(...(await makeServices(`after ${from}`)))
+      await expect.poll(namesOf, SOON).toEqual(expected)
+      await node!.controller.cluster?.nodes.drain(from, false)
+      await expect.poll(() => node!.controller.cluster?.nodes.isDraining, SOON).toBe(false)
+    }
+    expected.push(...(await makeServices('at the end')))
+    await expect.poll(namesOf, SOON).toEqual(expected)
+  })
+
   it('receive the events of routers at each of them once, with its name, and what both know once', async () => {
     await makeWebhook(['router-online', 'router-offline', 'record-created', 'api-session-begun'])
     const router = await world.cluster.router(nodes[0]!, 'second')
