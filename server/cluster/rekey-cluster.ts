@@ -1,4 +1,4 @@
-// Replaces the cluster key while the controllers run: each takes the next key, which the operator has copied beside its own.
+// Replaces the cluster key while the controllers run. The operator copies the next key into the data directory of each beforehand.
 import { existsSync } from 'node:fs'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
 import type { Config } from '../../src/settings/config.ts'
@@ -17,7 +17,7 @@ import {
 } from './cluster-directory.ts'
 
 /**
- * Creates the next key if it does not exist yet, and returns its file: the operator copies that to every other controller, beside its own key.
+ * Creates the next key if it does not exist yet, and returns its file, which the operator copies into the data directory of every other controller.
  * The controller of the directory may run.
  * @throws DataDirectoryError, ConfigError, KeyFileError
  */

@@ -61,7 +61,7 @@ export function parseTime(text: string): Instant | undefined {
   return instant < MIN_INSTANT || instant > MAX_INSTANT ? undefined : instant
 }
 
-/** Returns a moment in UTC; undefined if there is no such day, or no such time of day. Months begin with 1. */
+/** Returns a moment in UTC; undefined if the day or the time of day does not exist. Months begin with 1. */
 export function toInstant(
   year: number,
   month: number,

@@ -27,7 +27,7 @@ export function findReachGap(
   if (deciding.length === 0 || hosting.length === 0) return undefined
   const lacking = deciding.filter((name) => !hosting.includes(name))
   if (lacking.length === 0 || (lacking.length < deciding.length && !isEveryControllerAsked)) return undefined
-  const places = [...ofHosts].map((router) => describePlace(network, router))
+  const places = ofHosts.map((router) => describePlace(network, router))
   if (lacking.length === deciding.length) {
     const ofClients = ofClient.map((router) => describePlace(network, router))
     const message = `no controller has both: ${toSentenceList(ofClients)}, where the client connects; ${toSentenceList(places)}, where the host is`

@@ -20,7 +20,7 @@ export class SessionChanges {
 
   get isEmpty(): boolean {
     const sizes = [this.#addedIds.size, this.#changedIds.size, this.#identityIds.size]
-    return ![...sizes, this.#removedIds.length, this.#removedSessionIds.length].some((size) => size > 0)
+    return [...sizes, this.#removedIds.length, this.#removedSessionIds.length].every((size) => size === 0)
   }
 
   note({ resource, operation, id, before, after }: Change): void {
