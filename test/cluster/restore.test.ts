@@ -405,6 +405,20 @@ describe('a restore whose connection to the database ends', () => {
     await world.cluster.sql('select pg_reload_conf()')
   }
 
+  /** Resolves once a commit waits for the standby: the server takes a new setting some time after it was told to. */
+  async function waitForStandby(): Promise<void> {
+    const cancel = `select pg_cancel_backend(pid) from pg_stat_activity
+      where datname = current_database() and wait_event = 'SyncRep'`
+    for (let isWaiting = false; !isWaiting; ) {
+      let isOver = false
+      const commit = world.cluster.sql(`select pg_logical_emit_message(true, 'test', '')`).finally(() => {
+        isOver = true
+      })
+      while (!isOver && !isWaiting) isWaiting = (await world.cluster.sql(cancel)).length > 0
+      await commit
+    }
+  }
+
   it('before its commit says that nothing was restored', async () => {
     const { first, one, two } = await prepare()
     for (const node of [one, two]) await world.cluster.stop(node)
@@ -429,6 +443,7 @@ describe('a restore whose connection to the database ends', () => {
     await waitForLock()
     await setStandby('missing')
     try {
+      await waitForStandby()
       await lock.release()
       while ((await endSession('SyncRep')).length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
     } finally {
