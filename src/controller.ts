@@ -45,6 +45,7 @@ import { RunningApplies } from './maintenance/network-file/running-applies.ts'
 import type { WebhookDeliveries } from './maintenance/webhooks/webhook-deliveries.ts'
 import { createWebhooks } from './maintenance/webhooks/webhooks.ts'
 import { ControllerList } from './network/controllers/controller-list.ts'
+import { HeadStart } from './network/controllers/head-start.ts'
 import { ControllerMembership } from './network/controllers/membership.ts'
 import { createFabric, type Fabric } from './network/fabric.ts'
 import { ModelLog } from './network/router-model/model-log.ts'
@@ -357,6 +358,8 @@ async function assemble(
   })
   const peers = new PeerAnnouncements(connected, presence)
   const controllerList = new ControllerList(connected)
+  const headStart = new HeadStart({ clock, connected, controllers: controllerList })
+  cluster?.silence.onChange((isAny) => headStart.follow(isAny))
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
   const ticketKeys = new TicketKeys({ cipher: secretCipher, entities })
   // The foreign intermediates that clients presented are in memory only, and resumed sessions come without them.

@@ -29,6 +29,9 @@ const NO_TIME = '0001-01-01T00:00:00.000Z'
 // The member with what is allowed now: nothing, which is not the same as a value that is missing.
 const RIGHTS_MEMBER = 'allowed'
 
+/** The members that may have very many entries, of which a table shows the first. */
+const MAX_ENTRIES: Readonly<Record<string, number>> = { routerNames: 5 }
+
 /** Whether a member without a value says something: that a state is unknown, or that nothing is allowed. */
 export function hasEmptyState(name: string): boolean {
   return name === RIGHTS_MEMBER || GOOD_VALUES[name] !== undefined
@@ -40,10 +43,15 @@ export function renderCell(name: string, value: unknown, screen: Screen): string
   const goodValue = GOOD_VALUES[name]
   // Without a running controller, states are null.
   const isUnknown = value === null && goodValue !== undefined
-  const text = isUnknown ? 'unknown' : escapeControls(toPlainText(value, screen))
+  const text = isUnknown ? 'unknown' : escapeControls(toPlainText(shorten(value, MAX_ENTRIES[name]), screen))
   return screen.hasColor && goodValue !== undefined && typeof value === 'boolean'
     ? colorText(text, value === goodValue ? 'green' : 'red')
     : text
+}
+
+function shorten(value: unknown, max = Number.POSITIVE_INFINITY): unknown {
+  if (!Array.isArray(value) || value.length <= max) return value
+  return [...value.slice(0, max), `and ${value.length - max} more`]
 }
 
 function toPlainText(value: unknown, screen: Screen): string {

@@ -43,6 +43,10 @@ const HEARTBEAT_INTERVAL_MS = 10_000
 const HEARTBEAT_TIMEOUT_MS = 30_000
 const HEARTBEAT_GRACE_MS = 60_000
 
+// They hold a time in nanoseconds.
+const HEARTBEAT_BYTES = 8
+const NANOSECONDS_PER_MS = 1_000_000n
+
 // The owner of the channels calls `tick` once a second. If it comes later than this, the process stalled.
 const MAX_TICK_PAUSE_MS = 5_000
 
@@ -83,6 +87,9 @@ export class Channel {
   #sequence: number
   #heartbeatSentAt = Number.NEGATIVE_INFINITY
   #heartbeatResponseAt: number
+  /** The last heartbeat of the router, by its own clock, and when it came. */
+  #lastHeartbeat: { readonly sentAtNs: bigint; readonly receivedAt: number } | undefined
+  #headStartMs = 0
   /** When the router last sent anything over a connection that has ended. */
   #heardBeforeAt: number
   #tickedAt: number
@@ -189,6 +196,14 @@ export class Channel {
     else if (this.#isHeartbeatDue(now)) this.send(ContentType.HEARTBEAT)
   }
 
+  /** Until it is set to 0, the router computes that this controller responds sooner than it does by so many milliseconds. */
+  setHeadStart(headStartMs: number): void {
+    const isRaised = headStartMs > this.#headStartMs
+    this.#headStartMs = headStartMs
+    // Its next heartbeat may be ten seconds away.
+    if (isRaised) this.#respondToHeartbeat()
+  }
+
   /** Ends the channel with all of its connections; only the first reason counts. */
   close(reason: CloseReason): void {
     if (!this.isOpen) return
@@ -230,7 +245,10 @@ export class Channel {
     this.#hasReceived = true
     const heartbeat = headers.get(ChannelHeader.HEARTBEAT)
     // At once: a router that waits for five seconds takes the controller for unresponsive.
-    if (heartbeat) this.send(ContentType.HEARTBEAT, EMPTY, { headers: [[ChannelHeader.HEARTBEAT_RESPONSE, heartbeat]] })
+    if (heartbeat?.length === HEARTBEAT_BYTES) {
+      this.#lastHeartbeat = { sentAtNs: heartbeat.readBigUInt64LE(), receivedAt: this.#clock.monotonic() }
+      this.#respondToHeartbeat()
+    }
     if (headers.has(ChannelHeader.HEARTBEAT_RESPONSE)) this.#heartbeatResponseAt = this.#clock.monotonic()
     if (type === ContentType.HEARTBEAT || type === ContentType.RECONNECT_PROBE) return
     if (type === ContentType.PING) this.sendResult(message, true)
@@ -252,6 +270,15 @@ export class Channel {
     })
   }
 
+  /** The router subtracts from the present what it is sent: by its own clock, the time at which it sent a heartbeat. */
+  #respondToHeartbeat(): void {
+    if (!this.#lastHeartbeat) return
+    const { sentAtNs, receivedAt } = this.#lastHeartbeat
+    const shiftMs = this.#clock.monotonic() - receivedAt + this.#headStartMs
+    const value = encodeUint64(sentAtNs + BigInt(Math.round(shiftMs)) * NANOSECONDS_PER_MS)
+    this.send(ContentType.HEARTBEAT, EMPTY, { headers: [[ChannelHeader.HEARTBEAT_RESPONSE, value]] })
+  }
+
   #isHeartbeatDue(now: number): boolean {
     return now - this.#heartbeatSentAt > HEARTBEAT_INTERVAL_MS
   }
@@ -260,7 +287,7 @@ export class Channel {
     const now = this.#clock.monotonic()
     if (!this.#isHeartbeatDue(now)) return
     this.#heartbeatSentAt = now
-    headers.set(ChannelHeader.HEARTBEAT, encodeUint64(BigInt(this.#clock.now()) * 1_000_000n))
+    headers.set(ChannelHeader.HEARTBEAT, encodeUint64(BigInt(this.#clock.now()) * NANOSECONDS_PER_MS))
   }
 
   #write(message: Message): void {

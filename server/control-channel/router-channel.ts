@@ -259,6 +259,7 @@ function createConnection(channel: Channel, { hasDataModel }: RouterHello): Rout
     sendRoute: (route) => channel.send(ContentType.ROUTE, encodeRoute(route)),
     sendUnroute: (circuitId, isImmediate) => channel.send(ContentType.UNROUTE, encodeUnroute(circuitId, isImmediate)),
     sendFault: (fault) => channel.send(ContentType.FAULT, encodeLinkFault(fault)),
+    setHeadStart: (headStartMs) => channel.setHeadStart(headStartMs),
     close: (reason) => channel.close(reason),
   }
 }

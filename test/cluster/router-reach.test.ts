@@ -15,6 +15,11 @@ interface Link {
   readonly hint?: string
 }
 
+interface Node {
+  readonly name: string
+  readonly routerNames: readonly string[]
+}
+
 async function advise({ send, admin }: TestController, identityId: string, serviceId: string): Promise<Link> {
   const path = `${MANAGEMENT}/controller/policy/advise/${identityId}/${serviceId}?type=Dial`
   const { body } = await send({ method: 'GET', path, token: await admin() })
@@ -119,4 +124,21 @@ it('the doctor names routers that do not reach a controller which runs, and no o
   }
   await world.cluster.stop(second)
   await expect.poll(() => diagnose(first), SOON).toEqual([])
+})
+
+it('the list of controllers names the routers of each', async () => {
+  const [first, second] = await world.cluster.openBoth()
+  const atBoth = await world.cluster.router(first, 'first', 'second')
+  const atOne = await world.cluster.router(first, 'first')
+  await waitUntilAt(atBoth, first, second)
+  await waitUntilEqual(first, second)
+  for (const node of [first, second]) {
+    await expect.poll(() => node.controller.routers.presence?.listNodesOf(atOne.id), SOON).toEqual(['first'])
+    const path = `${MANAGEMENT}/controller/nodes`
+    const { body } = await node.send({ method: 'GET', path, token: await node.admin() })
+    expect(body.data.map(({ name, routerNames }: Node) => [name, routerNames])).toEqual([
+      ['first', [atBoth.enrolled.name, atOne.enrolled.name].sort()],
+      ['second', [atBoth.enrolled.name]],
+    ])
+  }
 })

@@ -30,6 +30,10 @@ const nodeSchema = {
     behind: { ...whole, description: 'How many commits it lacks.' },
     duties: { ...listOf(text), description: 'What it does for all controllers: fabric (the routers), timers.' },
     routers: { ...whole, description: 'How many routers are connected to it.' },
+    routerNames: {
+      ...listOf(text),
+      description: 'The routers that are connected to it, as far as this controller knows.',
+    },
     connections: { ...whole, description: 'How many connections clients have with it.' },
     lastContactAt: {
       ...time,
@@ -37,7 +41,7 @@ const nodeSchema = {
     },
     startedAt: time,
   }),
-  'x-columns': ['name', 'state', 'version', 'address', 'position', 'behind', 'duties', 'routers', 'lastContactAt'],
+  'x-columns': ['name', 'state', 'version', 'address', 'position', 'behind', 'duties', 'routerNames', 'lastContactAt'],
 }
 
 export const nodeOperations: readonly AnyOperation[] = [
@@ -91,18 +95,36 @@ export const nodeOperations: readonly AnyOperation[] = [
 ]
 
 async function listNodes({ controller }: Call) {
-  const { clock, cluster } = controller
-  if (!cluster) return [describeSelf(controller)]
+  const { clock, cluster, routers } = controller
+  if (!cluster) return [await describeSelf(controller)]
   // If the log is out of reach, the list is that of the last contact.
   await cluster.nodes.refresh().catch(() => undefined)
-  return listNodeStates(cluster.nodes).map((node) => toRecord(node, clock.now()))
+  const names = await readRouterNames(controller)
+  return listNodeStates(cluster.nodes).map((node) => {
+    const ids = routers.presence?.listRouterIdsOf(node.name) ?? []
+    return toRecord(node, clock.now(), toRouterNames(ids, names))
+  })
 }
 
-function toRecord({ duties, details, silentMs, startedAt, ...node }: NodeState, now: number) {
+/** The names of all routers, by id. */
+async function readRouterNames({ store }: Call['controller']): Promise<Map<string, string>> {
+  const rows = await store.db.selectFrom('routers').select(['id', 'name']).execute()
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+const toRouterNames = (ids: readonly string[], names: ReadonlyMap<string, string>) =>
+  ids.map((id) => names.get(id) ?? id).sort()
+
+function toRecord(
+  { duties, details, silentMs, startedAt, ...node }: NodeState,
+  now: number,
+  routerNames: readonly string[],
+) {
   const { name, state, version: release, address, position, behind } = node
   return {
     ...{ name, state, version: release, address, position, behind, duties },
     routers: details.routers ?? 0,
+    routerNames,
     connections: details.connections ?? 0,
     lastContactAt: toIsoTime(now - Math.round(silentMs)),
     startedAt: toIsoTime(Math.round(startedAt)),
@@ -110,11 +132,20 @@ function toRecord({ duties, details, silentMs, startedAt, ...node }: NodeState, 
 }
 
 /** A controller that is alone. */
-function describeSelf({ clock, config, routers, startedAt, store }: Call['controller']) {
+async function describeSelf(controller: Call['controller']) {
+  const { clock, config, routers, startedAt, store } = controller
+  const routerNames = toRouterNames(routers.connected.listIds(), await readRouterNames(controller))
   const address = getAdvertisedAddress(config)
   return {
     ...{ name: splitAddress(address).host, state: 'live', version: version.version, address },
-    ...{ position: store.position, behind: 0, duties: [], routers: routers.connected.size, connections: 0 },
+    ...{
+      position: store.position,
+      behind: 0,
+      duties: [],
+      routers: routers.connected.size,
+      routerNames,
+      connections: 0,
+    },
     ...{ lastContactAt: toIsoTime(clock.now()), startedAt: toIsoTime(startedAt) },
   }
 }

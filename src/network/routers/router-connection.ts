@@ -266,6 +266,11 @@ export interface RouterConnection {
   validateTerminators(terminators: readonly TerminatorQuestion[]): void
   /** Has the router give up a terminator, whose host is told, because its session has ended. */
   endTerminator(terminatorId: string): void
+  /**
+   * Has the router compute, until it is set to 0, that the controller responds to heartbeats sooner than it does by so many milliseconds:
+   * of several, it asks the fastest.
+   */
+  setHeadStart(headStartMs: number): void
   /** When the router last sent anything, by the monotonic clock. */
   readonly lastHeardAt: number
   /** Ends the connection. The reason goes to the log only: routers are not told. */

@@ -120,6 +120,14 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     return [...(connected.get(routerId) ? [node] : []), ...others.map(({ name }) => name)].sort()
   }
 
+  /** The ids of the routers that a controller has, as that one said last. */
+  listRouterIdsOf(name: string): string[] {
+    const { connected, node } = this.#parts
+    if (name === node) return connected.listIds()
+    const one = this.#nodes.get(name)
+    return one ? [...one.routers.keys()].filter((id) => this.#counts(one, id)) : []
+  }
+
   /** The ids of the routers that other controllers have. */
   listIdsElsewhere(): string[] {
     const ids = [...this.#nodes.values()].flatMap(({ routers }) => [...routers.keys()])

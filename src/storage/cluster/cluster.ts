@@ -24,6 +24,7 @@ import { isDamageError, proveLog } from './prove-log.ts'
 import { type KeptRebuild, rebuildIfNeeded, requestRebuild } from './rebuild.ts'
 import { RowComparison } from './row-comparison.ts'
 import { SharedFiles } from './shared-files.ts'
+import { SilenceWatch } from './silence-watch.ts'
 import { SnapshotUpkeep } from './snapshot-upkeep.ts'
 import { type UpgradeParts, upgradeSchema } from './upgrade-schema.ts'
 
@@ -60,6 +61,8 @@ export class Cluster {
   /** The time that all of them have. */
   readonly clock: NetworkClock
   readonly nodes: ClusterNodes
+  /** Notices which of the others do not respond. */
+  readonly silence: SilenceWatch
   /** Compares the rows of this controller with those of the others. */
   readonly comparison: RowComparison
   readonly snapshots: SnapshotUpkeep
@@ -93,6 +96,7 @@ export class Cluster {
     this.commitLog = new PostgresLog({ database, cipher, node: name })
     this.#contact = new LogConnection({ ...database, responseTimeoutMs: CONTACT_TIMEOUT_MS })
     this.nodes = new ClusterNodes({ connection: this.#contact, name, address, leaseMs })
+    this.silence = new SilenceWatch(this.nodes, name)
     this.nodes.onClockOffset = (offset) => this.#followTime(offset)
     const migration = parts.migrations.at(-1)?.name ?? ''
     this.nodes.describeBy(() => ({ migration, isWaiting: this.#isWaiting, nextKey: keys.nextId }))
@@ -188,6 +192,7 @@ export class Cluster {
     this.#follower = follower
     this.#timers = this.seek('timers')
     this.#heartbeat = new Heartbeat({ nodes, lease, store, log, fail, catchUp: () => follower.catchUp() })
+    this.silence.start()
   }
 
   /** Takes a duty, from now on, whenever no other controller has it, unless this one drains. The caller closes it. */
@@ -274,6 +279,7 @@ export class Cluster {
   }
 
   async stopFollowing(): Promise<void> {
+    this.silence.close()
     await Promise.all([this.#follower?.close(), this.#heartbeat?.close(), this.#timers?.close()])
     await Promise.all([this.comparison.close(), this.snapshots.close()])
   }

@@ -1,0 +1,68 @@
+// Routers dial at the controller that responds fastest to heartbeats: those that respond seem faster while another one does not.
+import { expect, it } from 'vitest'
+import { allowFaults } from '../world/faults.ts'
+import { RoutedCluster, waitUntilAt } from '../world/router/routed-cluster.ts'
+import type { SimulatedRouter } from '../world/router/simulated-router.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
+
+const SOON = { timeout: 30_000, interval: 20 }
+// Two controllers open, and one loses its contact twice.
+const TIMEOUT_MS = 90_000
+const HEARTBEAT = 5
+const SENT_AT = 5
+const RESPONSE = 6
+const SECOND_NS = 1_000_000_000n
+const world = useClusterPerTest(RoutedCluster)
+
+const encode = (timeNs: bigint) => {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64LE(timeNs)
+  return bytes
+}
+
+async function takeResponse(wire: SimulatedRouter): Promise<bigint> {
+  const { headers } = await wire.take(({ headers }) => headers.has(RESPONSE))
+  return headers.get(RESPONSE)!.readBigUInt64LE()
+}
+
+/** The time that a controller responds with to a heartbeat of this time. */
+async function beat(wire: SimulatedRouter, timeNs: bigint): Promise<bigint> {
+  wire.send(HEARTBEAT, Buffer.alloc(0), [[SENT_AT, encode(timeNs)]])
+  return takeResponse(wire)
+}
+
+it('a controller has routers take it for the fastest one while another does not respond, and tells them again where all are', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  allowFaults(/contact|duty|log of the cluster|could not be told/)
+  const first = await world.cluster.open('first')
+  const { node: second, proxy } = await world.cluster.openBehindProxy('second')
+  const router = await world.cluster.router(first, 'first', 'second')
+  await waitUntilAt(router, first, second)
+  const { wire } = router.at('first')
+  const silence = () => first.controller.cluster?.silence.names
+  await expect.poll(silence, SOON).toEqual([])
+  const sentAt = 1_000n * SECOND_NS
+  const soonAfter = (timeNs: bigint) => timeNs + SECOND_NS
+  await expect.poll(() => beat(wire, sentAt), SOON).toBe(sentAt)
+  const CONTROLLERS = 1037
+  const lists = () => wire.received.filter(({ type }) => type === CONTROLLERS).length
+  const before = lists()
+
+  proxy.isHolding = true
+  // Without another heartbeat of the router, which may come ten seconds later.
+  const early = await takeResponse(wire)
+  expect(early).toBeGreaterThan(soonAfter(sentAt))
+  expect(lists()).toBeGreaterThan(before)
+  expect(await beat(wire, sentAt)).toBeGreaterThan(soonAfter(sentAt))
+
+  proxy.isHolding = false
+  await expect.poll(silence, SOON).toEqual([])
+  await expect.poll(() => beat(wire, sentAt), SOON).toBe(sentAt)
+
+  // Of two controllers that did it, the router turns to the later one.
+  first.clock.advance(1_000)
+  proxy.isHolding = true
+  expect(await takeResponse(wire)).toBeGreaterThanOrEqual(soonAfter(early))
+  proxy.isHolding = false
+})
