@@ -364,7 +364,10 @@ async function assemble(
   const ticketKeys = new TicketKeys({ cipher: secretCipher, entities })
   // The foreign intermediates that clients presented are in memory only, and resumed sessions come without them.
   auth.presentedIssuers.onIntermediatesChange(() => ticketKeys.confineToProcess())
-  const openIdConnect = createOpenIdConnect({ auth, clock, config, tokenKeys, isShared })
+  const openIdConnect = createOpenIdConnect({
+    ...{ auth, catchUp, clock, config, db: store.db, tokenKeys },
+    key: tokens.deriveKey('sign-ins by OpenID Connect'),
+  })
   const sessionTokens = new SessionTokens({
     ...{ apiSessions, clock, entities, keys: tokenKeys },
     issuer: `https://${getAdvertisedAddress(config)}`,

@@ -199,7 +199,7 @@ describe('the audit', () => {
     [
       'password',
       (client: OpenIdClient, id: string) =>
-        client.postForm('/oidc/login/password', { id, username: `someone ${id}`, password: 'wrong' }),
+        client.postForm('/oidc/login/password', { id, username: `someone ${id.slice(0, 16)}`, password: 'wrong' }),
     ],
     ['certificate', (client: OpenIdClient, id: string) => client.postForm('/oidc/login/cert', { id })],
     [
@@ -246,7 +246,7 @@ describe('a flood of passwords through the pages', () => {
     const client = new OpenIdClient(busy)
     const { access_token: token } = await client.signIn(person)
     const ids = await Promise.all(Array.from({ length: 30 }, () => client.begin()))
-    const flood = ids.map((id) => client.login(id, { username: person.username, password: `wrong ${id}` }))
+    const flood = ids.map((id) => client.login(id, { username: person.username, password: `wrong ${id.slice(0, 16)}` }))
     const { status } = await busy.send({ method: 'GET', path: `${CLIENT}/current-identity`, headers: bearer(token) })
     const statuses = new Set((await Promise.all(flood)).map((response) => response.status))
 

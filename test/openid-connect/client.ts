@@ -29,7 +29,7 @@ export interface Tokens {
 }
 
 export class OpenIdClient {
-  readonly #world: Pick<TestController, 'send'>
+  #world: Pick<TestController, 'send'>
   readonly clientId: string
   readonly verifier = randomBytes(32).toString('base64url')
   readonly state = randomBytes(16).toString('base64url')
@@ -38,6 +38,12 @@ export class OpenIdClient {
   constructor(world: Pick<TestController, 'send'>, clientId = 'native') {
     this.#world = world
     this.clientId = clientId
+  }
+
+  /** Sends what follows to another controller. */
+  at(world: Pick<TestController, 'send'>): this {
+    this.#world = world
+    return this
   }
 
   get parameters(): Record<string, string> {

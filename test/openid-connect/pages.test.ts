@@ -245,6 +245,30 @@ describe('a sign-in in a browser belongs to it:', () => {
     },
   )
 
+  it('a stranger who knows a password, and has its owner enter the code by a link, receives no code', async () => {
+    const authPolicyId = await network.people.policy({ requireTotp: true })
+    const { username, password } = await network.people.person({ authPolicyId })
+    const { headers } = await ask(new URL(authorizeUrl()).pathname + new URL(authorizeUrl()).search)
+    const id = new URL(String(headers.location), network.url).searchParams.get('authRequestID') ?? ''
+    const signedIn = await requestOverTls(`${network.url}/oidc/login/password`, {
+      ...{ method: 'POST', rootPem: network.rootPem },
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ id, username, password }).toString(),
+    })
+    expect(signedIn.headers['totp-required']).toBe('true')
+
+    for (const path of ['factor', 'username']) {
+      const page = await newBrowser().open(`${network.url}/oidc/login/${path}?id=${id}`)
+      expect([page.status, /name="password"/.test(page.text), /name="code"/.test(page.text)]).toEqual([
+        200,
+        true,
+        false,
+      ])
+      const { headers: incomplete } = await ask(`/oidc/authorize/callback?id=${id}`)
+      expect(incomplete.location).toContain('error=interaction_required')
+    }
+  })
+
   it('another browser, and one with a cookie of its own, are not shown its pages', async () => {
     const page = await newBrowser().open(authorizeUrl())
     const other = newBrowser()

@@ -155,7 +155,7 @@ describe('a client', () => {
     const { headers } = await client.authorize({ method: 'ext-jwt' })
     const id = await client.begin()
 
-    expect(headers.location).toMatch(/^\/oidc\/login\/ext-jwt\?authRequestID=[0-9a-f-]{36}$/)
+    expect(headers.location).toMatch(/^\/oidc\/login\/ext-jwt\?authRequestID=[\w-]+$/)
     expect((await client.get(`/oidc/login/username?authRequestID=${id}`)).headers['auth-request-id']).toBe(id)
   })
 
@@ -193,7 +193,7 @@ describe('a client', () => {
 
     const { headers } = await client.get(`/oidc/authorize/callback?id=${id}`)
 
-    expect(headers.location).toMatch(new RegExp(`^${REDIRECT}\\?code=[\\w-]{43}&state=${client.state}$`))
+    expect(headers.location).toMatch(new RegExp(`^${REDIRECT}\\?code=[\\w-]+&state=${client.state}$`))
   })
 
   it('is told that the sign-in is not complete', async () => {

@@ -1,13 +1,13 @@
 // Attacks on sign-in by OpenID Connect: redirects, codes, tokens and requests in the wrong hands.
-import { createHash, generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { decodeProtectedHeader, SignJWT, UnsecuredJWT } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { openIdOperations } from '../../server/operations/openid-connect/operations.ts'
-import { AuthorizationRequests } from '../../src/authentication/openid-connect/authorization-requests.ts'
+import { readAuthorizationParameters } from '../../src/authentication/openid-connect/authorization-parameters.ts'
 import { isRedirectUriAllowed } from '../../src/authentication/openid-connect/redirect-uris.ts'
-import { CLIENT, MANAGEMENT, TestClock } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, testController } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 import { bearer, encodeForm, type Form, HOST, OIDC_SETTINGS, OpenIdClient, REDIRECT, readClaims } from './client.ts'
@@ -85,81 +85,114 @@ describe('a redirect URI', () => {
 })
 
 describe('authorization requests', () => {
-  const challenge = createHash('sha256').update('x').digest('base64url')
-  const values = (source: string) => ({
-    ...{ clientId: 'native' as const, redirectUri: REDIRECT, scopes: [], state: undefined, nonce: undefined },
-    ...{ codeChallenge: challenge, isSilent: false, issuer: 'https://localhost/oidc', configTypes: [], source },
-  })
-  const login = {
-    ...{ apiSessionId: 'some', externalTokens: [], envInfo: undefined, sdkInfo: undefined, csr: undefined },
-    remoteAddress: '',
-  }
+  const countRows = async () =>
+    (await world.controller.store.db.selectFrom('api_sessions').select('id').execute()).length
 
-  it('without a sign-in are bounded, and give way to later ones', () => {
-    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 1_000, maxPerSource: 100 })
-    for (let count = 0; count < 100_000; count++) requests.begin(values(`source ${count % 50}`))
-
-    expect(requests.size).toBe(1_000)
-  })
-
-  it('of one source displace none of another', () => {
-    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 1_000, maxPerSource: 100 })
-    const own = requests.begin(values('home'))
-    for (let count = 0; count < 100_000; count++) requests.begin(values('storm'))
-
-    expect(requests.find(own.id)).toBe(own)
-    expect(requests.size).toBe(101)
-  })
-
-  it('with a sign-in are displaced by none without', () => {
-    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 100, maxPerSource: 100 })
-    const own = requests.begin(values('home'))
-    requests.setLogin(own, login)
-    for (let count = 0; count < 10_000; count++) requests.begin(values(`source ${count}`))
-
-    expect(requests.find(own.id)).toBe(own)
-  })
-
-  it('end after ten minutes, whether their client has signed in or not', () => {
-    const clock = new TestClock()
-    const requests = new AuthorizationRequests(clock)
-    const [open, signedIn, redeemed] = [
-      requests.begin(values('a')),
-      requests.begin(values('a')),
-      requests.begin(values('a')),
-    ]
-    requests.setLogin(signedIn, login)
-    requests.setLogin(redeemed, { ...login, apiSessionId: 'redeemed' })
-    requests.redeem(redeemed)
-    clock.advance(10 * 60_000)
-
-    expect([requests.find(open.id), requests.find(signedIn.id)]).toEqual([undefined, undefined])
-    requests.begin(values('a'))
-    expect(requests.size).toBe(1)
-  })
-
-  it('are displaced by other sign-ins if too many have one', () => {
-    const requests = new AuthorizationRequests(new TestClock(), { maxRequests: 2, maxPerSource: 10 })
-    for (const apiSessionId of ['first', 'second', 'third'])
-      requests.setLogin(requests.begin(values('home')), { ...login, apiSessionId })
-
-    expect(requests.size).toBe(2)
-  })
-
-  it('keep nothing else of the text that their parameters were sent in', () => {
+  it('take no memory and no commit until their client has signed in', async () => {
+    const { store } = world.controller
+    const [position, rows] = [store.position, await countRows()]
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
-    const requests = new AuthorizationRequests(new TestClock())
+    const { requests } = world.controller.openIdConnect
+    const { nonce: _, ...parameters } = readAuthorizationParameters(new OpenIdClient(world).parameters, [])
     collect()
     const before = process.memoryUsage().heapUsed
-    for (let count = 0; count < 1_000; count++) {
-      const form = new URLSearchParams(`state=${'s'.repeat(50)}${count}&other=${'x'.repeat(60_000)}`)
-      requests.begin({ ...values('home'), state: form.get('state') ?? undefined })
-    }
+    for (let count = 0; count < 20_000; count++) requests.begin({ ...parameters, nonce: String(count) }, [])
     collect()
 
     expect(process.memoryUsage().heapUsed - before).toBeLessThan(10_000_000)
-    expect(requests.size).toBe(1_000)
+    await new OpenIdClient(world).begin()
+    expect([store.position, await countRows()]).toEqual([position, rows])
+  })
+
+  it('have an id that fits into the buffer of the C SDK, with what that sends', async () => {
+    const client = new OpenIdClient(world, 'openziti')
+    const changes = { redirect_uri: 'http://localhost:20314/auth/callback', state: 's'.repeat(54) }
+    const { nonce: _, ...parameters } = client.parameters
+
+    const { headers } = await client.postForm(
+      `/oidc/authorize?${encodeForm({ ...parameters, ...changes, audience: 'openziti' })}`,
+      {},
+    )
+
+    const id = new URL(String(headers.location), `https://${HOST}`).searchParams.get('authRequestID') ?? ''
+    expect(`/oidc/login/ext-jwt?id=${id}`.length).toBeLessThan(256)
+  })
+
+  it('of the greatest length that is accepted can be completed', async () => {
+    const client = new OpenIdClient(world)
+    const person = await people.person()
+    const room = 4_096 - encodeForm(client.parameters).length
+    const state = 'ä'.repeat(room / 2)
+    const id = await client.begin({ state })
+
+    expect((await client.login(id, person)).status).toBe(302)
+    const { headers } = await client.get(`/oidc/authorize/callback?id=${id}`)
+    expect(new URL(String(headers.location)).searchParams.get('state')).toBe(state)
+  })
+
+  it('end after ten minutes, whether their client has signed in or not', async () => {
+    const client = new OpenIdClient(world)
+    const [open, signedIn] = [await client.begin(), await client.begin()]
+    const person = await people.person()
+    await client.login(signedIn, person)
+    world.clock.advance(10 * 60_000)
+
+    expect((await client.login(open, person)).status).toBe(401)
+    for (const id of [open, signedIn]) expect((await client.get(`/oidc/authorize/callback?id=${id}`)).status).toBe(400)
+  })
+
+  it('are over once their code is redeemed, also for a sign-in that would replace it', async () => {
+    const client = new OpenIdClient(world)
+    const person = await people.person()
+    const id = await client.begin()
+    await client.login(id, person)
+    const { status, body } = await client.redeem(await client.finish(id))
+
+    const again = await client.login(id, person)
+
+    expect([status, again.status]).toEqual([200, 401])
+    expect((await client.get(`/oidc/authorize/callback?id=${id}`)).status).toBe(400)
+    expect((await ask(body.access_token)).status).toBe(200)
+  })
+
+  it('are not found by an id that was changed anywhere', async () => {
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    for (let at = 0; at < id.length; at++) {
+      const changed = id.slice(0, at) + (id[at] === 'A' ? 'B' : 'A') + id.slice(at + 1)
+      expect((await client.get(`/oidc/login/username?authRequestID=${changed}`)).status).toBe(401)
+    }
+    for (const changed of [`${id}A`, `${id}==`, id.slice(1), id.slice(0, -1), ` ${id}`])
+      expect((await client.get(`/oidc/login/username?authRequestID=${encodeURIComponent(changed)}`)).status).toBe(401)
+  })
+
+  it('are not found by a code, nor is a code of an id', async () => {
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    await client.login(id, await people.person())
+    const code = await client.finish(id)
+
+    expect((await client.get(`/oidc/authorize/callback?id=${code}`)).status).toBe(400)
+    expect((await client.redeem(id)).body.error).toBe('invalid_grant')
+    expect((await client.redeem(code)).status).toBe(200)
+  })
+
+  it('go on after a restart of the controller, also with a code that was issued before', async () => {
+    const own = await testController({ settings: OIDC_SETTINGS })
+    const person = await (await People.in(own)).person()
+    const client = new OpenIdClient(own)
+    const [begun, signedIn, issued] = [await client.begin(), await client.begin(), await client.begin()]
+    for (const id of [signedIn, issued]) await client.login(id, person)
+    const code = await client.finish(issued)
+    await own.stop()
+    const again = await testController({ settings: OIDC_SETTINGS, directory: own.directory, clock: own.clock })
+    const later = client.at(again)
+
+    expect((await later.login(begun, person)).status).toBe(302)
+    expect((await later.redeem(code)).status).toBe(200)
+    expect((await later.redeem(await later.finish(signedIn))).status).toBe(200)
+    await again.close()
   })
 
   it('are refused if the config types that they name are too long', async () => {

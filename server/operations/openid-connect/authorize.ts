@@ -7,7 +7,6 @@ import {
 import { OAuthError } from '../../../src/authentication/openid-connect/oauth-error.ts'
 import { appendParameters } from '../../../src/authentication/openid-connect/redirect-uris.ts'
 import { findPendingFactors } from '../../../src/authentication/openid-connect/request-sign-in.ts'
-import { sourceFromAddress } from '../../../src/storage/sources.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { findOwnRequest } from './browsers.ts'
@@ -36,7 +35,7 @@ export function redirect(location: string): Response {
 }
 
 function authorize(call: Call<unknown>, form: URLSearchParams): Response {
-  const { context, controller, peer, query } = call
+  const { controller, peer, query } = call
   const { requests } = controller.openIdConnect
   const issuer = requireIssuer(call)
   const configTypes = [...((query.configTypes as string[] | undefined) ?? []), ...form.getAll('configTypes')]
@@ -47,15 +46,9 @@ function authorize(call: Call<unknown>, form: URLSearchParams): Response {
     return redirect(
       appendParameters(redirectUri, { error: 'login_required', error_description: 'the user has to sign in', state }),
     )
-  const source = sourceFromAddress(context.origin.address ?? '')
-  const request = requests.begin({
-    ...parameters,
-    issuer,
-    source,
-    configTypes: configTypes.slice(0, MAX_CONFIG_TYPES),
-  })
+  const id = requests.begin(parameters, configTypes.slice(0, MAX_CONFIG_TYPES))
   const page = METHOD_PAGES[allParameters.method ?? ''] ?? (peer.own ? 'cert' : 'username')
-  return redirect(`/oidc/login/${page}?authRequestID=${request.id}`)
+  return redirect(`/oidc/login/${page}?authRequestID=${id}`)
 }
 
 /** The addresses of the settings, and that of a console which the controller serves itself, at the address of the request. */
@@ -73,18 +66,17 @@ function mergeParameters(query: Call['query'], form: URLSearchParams): SentParam
 }
 
 /** @throws OAuthError if there is no such request */
-function finish(call: Call<unknown>): Response {
+async function finish(call: Call<unknown>): Promise<Response> {
   const { controller, query } = call
-  requireIssuer(call)
   const { requests } = controller.openIdConnect
-  const request = findOwnRequest(call, String(query.id ?? ''))
-  if (!request) throw new OAuthError('invalid_request', `there is no such sign-in, or its time is over${requests.hint}`)
-  const { redirectUri, state } = request
-  if (findPendingFactors(controller, request) !== undefined) {
+  const request = await findOwnRequest(call, String(query.id ?? ''), true)
+  if (!request) throw new OAuthError('invalid_request', 'there is no such sign-in, or its time is over')
+  const { login, redirectUri, state } = request
+  if (!login || findPendingFactors(controller, request) !== undefined) {
     const error_description = 'the sign-in is not complete'
     return redirect(appendParameters(redirectUri, { error: 'interaction_required', error_description, state }))
   }
-  return redirect(appendParameters(redirectUri, { code: requests.issueCode(request), state }))
+  return redirect(appendParameters(redirectUri, { code: requests.issueCode(login), state }))
 }
 
 export const authorizeOperations: readonly AnyOperation[] = [

@@ -6,11 +6,12 @@ import { addExternalToken, signInToRequest } from '../../../src/authentication/o
 import type { Signer } from '../../../src/authentication/signers/signers.ts'
 import { OutboundError } from '../../../src/client/outbound-client.ts'
 import { ControllerError, errors } from '../../../src/foundation/errors.ts'
+import { sourceFromAddress } from '../../../src/storage/sources.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
-import { findOwnRequest } from './browsers.ts'
-import { COMMON, getRemoteAddress, requireIssuer, textQuery } from './forms.ts'
+import { findOwnRequest, readExternalCookie, setExternalCookie } from './browsers.ts'
+import { COMMON, getRemoteAddress, textQuery } from './forms.ts'
 import { errorPage, explain, showNextStep } from './pages.ts'
 
 type PageCall = Call<undefined>
@@ -26,11 +27,9 @@ const EXTERNAL = {
 } as const
 
 /** Only a browser that was shown a page of the request goes this way. @throws UNAUTHORIZED */
-function requireBrowserRequest(call: PageCall, id: string): PendingAuthorization {
-  requireIssuer(call)
-  const request = findOwnRequest(call, id)
-  const { hint } = call.controller.openIdConnect.requests
-  if (request?.browser === undefined) throw errors.UNAUTHORIZED({ message: `there is no such sign-in${hint}` })
+async function requireBrowserRequest(call: PageCall, id: string): Promise<PendingAuthorization> {
+  const request = await findOwnRequest(call, id, true)
+  if (request?.browser === undefined) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in' })
   return request
 }
 
@@ -64,22 +63,31 @@ async function showFailure(
 }
 
 async function comeBack(call: PageCall): Promise<Response> {
-  const { controller, context, peer, query } = call
+  const { controller, context, headers, peer, query } = call
   const { code, iss, state = '' } = query as Readonly<Record<string, string | undefined>>
-  const request = requireBrowserRequest(call, readRequestId(state))
-  const signer = requireSigner(call, request.external?.signerId ?? '')
+  const requestId = readRequestId(state)
   const { externalAuthorizations } = controller.openIdConnect
-  return showFailure(call, request, signer, async () => {
-    const token = await externalAuthorizations.complete(request, signer, { code, issuer: iss, state })
+  const external = externalAuthorizations.open(readExternalCookie(headers, requestId) ?? '')
+  const request = await requireBrowserRequest(call, external?.id ?? '')
+  const signer = requireSigner(call, external?.signerId ?? '')
+  const response = await showFailure(call, request, signer, async () => {
+    const returned = { code, issuer: iss, state, source: readSource(call) }
+    const token = external && (await externalAuthorizations.complete(external, signer, returned))
     if (token === undefined)
       return showNextStep(call, request, { text: `${signer.name} did not sign you in.`, status: 401 })
-    if (await addExternalToken(controller, request, token)) return showNextStep(call, request)
+    const proven = await addExternalToken(controller, context, request, token)
+    if (proven) return showNextStep(call, proven)
     const credentials = { peer, bearerTokens: [token] }
-    await signInToRequest(controller, context, request, 'ext-jwt', credentials, {
-      remoteAddress: getRemoteAddress(call),
-    })
-    return showNextStep(call, request)
+    const reported = { remoteAddress: getRemoteAddress(call) }
+    return showNextStep(call, await signInToRequest(controller, context, request, 'ext-jwt', credentials, reported))
   })
+  // It is good for one way back.
+  return { ...response, headers: { ...response.headers, ...setExternalCookie(requestId) } }
+}
+
+/** The address of the browser, in the form in which limits tell it from others. */
+function readSource({ context }: PageCall): string {
+  return sourceFromAddress(context.origin.address ?? '')
 }
 
 export const externalLoginOperations: readonly AnyOperation[] = [
@@ -90,11 +98,14 @@ export const externalLoginOperations: readonly AnyOperation[] = [
     summary: 'Sends a browser to the issuer of an external signer.',
     query: textQuery(['id', 'signer']),
     async run(call) {
-      const request = requireBrowserRequest(call, String(call.query.id ?? ''))
+      const request = await requireBrowserRequest(call, String(call.query.id ?? ''))
       const signer = requireSigner(call, String(call.query.signer ?? ''))
-      return showFailure(call, request, signer, async () =>
-        redirect(await call.controller.openIdConnect.externalAuthorizations.begin(request, signer)),
-      )
+      const { externalAuthorizations } = call.controller.openIdConnect
+      return showFailure(call, request, signer, async () => {
+        const { url, sealed } = await externalAuthorizations.begin(request, signer, readSource(call))
+        const response = redirect(url)
+        return { ...response, headers: { ...response.headers, ...setExternalCookie(request.requestId, sealed) } }
+      })
     },
   }),
   defineOperation({

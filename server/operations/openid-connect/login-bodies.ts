@@ -6,7 +6,8 @@ import { FORM_TYPE } from '../../requests/body-parsers.ts'
 import { clientInfoFields } from '../both-apis/authentication.ts'
 import { requireOnce } from './forms.ts'
 
-const MAX_ID_LENGTH = 64
+// It contains the request.
+const MAX_ID_LENGTH = 8_192
 const MAX_CODE_LENGTH = 64
 // A request for a certificate with a key of 4,096 bits has 1,800.
 const MAX_CSR_LENGTH = 4_096

@@ -21,7 +21,7 @@ import { type AnyOperation, type Call, defineOperation } from '../../api/operati
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
 import { findOwnRequest } from './browsers.ts'
-import { COMMON, getRemoteAddress, NO_STORE, requireIssuer, textQuery } from './forms.ts'
+import { COMMON, getRemoteAddress, NO_STORE, textQuery } from './forms.ts'
 import { type CodeBody, codeBody, type LoginBody, loginBody } from './login-bodies.ts'
 
 export const LOGIN = {
@@ -33,14 +33,18 @@ export const LOGIN = {
   errorForm: 'bare',
 } as const
 
-/** @throws NOT_FOUND for another host, UNAUTHORIZED if there is no such request */
-export function requireRequest(call: Call<{ readonly id?: string } | undefined>): PendingAuthorization {
-  requireIssuer(call)
+/**
+ * @param follows whether a step before this one may have been taken at another controller just now
+ * @throws NOT_FOUND for another host, UNAUTHORIZED if there is no such request
+ */
+export async function requireRequest(
+  call: Call<{ readonly id?: string } | undefined>,
+  follows: boolean,
+): Promise<PendingAuthorization> {
   const { body, query } = call
   const id = body?.id ?? query.authRequestID ?? query.id
-  const request = findOwnRequest(call, String(id ?? ''))
-  const { hint } = call.controller.openIdConnect.requests
-  if (!request) throw errors.UNAUTHORIZED({ message: `there is no such sign-in, or its time is over${hint}` })
+  const request = await findOwnRequest(call, String(id ?? ''), follows)
+  if (!request) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in, or its time is over' })
   return request
 }
 
@@ -100,7 +104,7 @@ function refuseToken({ controller }: Pick<Call, 'controller'>, { reason }: SignI
 function signInBy(method: Method) {
   return async (call: Call<LoginBody>): Promise<Response> => {
     const { bearerTokens, body, context, controller, peer } = call
-    const request = requireRequest(call)
+    const request = await requireRequest(call, false)
     const { configTypes, csrPem: csr, envInfo, password, sdkInfo, username } = body
     const credentials = { peer, bearerTokens, ...(username ? { username } : {}), ...(password ? { password } : {}) }
     const reported = {
@@ -111,12 +115,11 @@ function signInBy(method: Method) {
       ...(sdkInfo ? { sdkInfo } : {}),
     }
     try {
-      await signInToRequest(controller, context, request, method, credentials, reported)
+      return respondToStep(call, await signInToRequest(controller, context, request, method, credentials, reported))
     } catch (error) {
       if (method === 'ext-jwt' && error instanceof SignInRefusedError) return refuseToken(call, error)
       throw error
     }
-    return respondToStep(call, request)
   }
 }
 
@@ -127,8 +130,8 @@ function toCodeError(error: unknown): unknown {
 }
 
 /** The text that a page tells a program: it has to send the credential. */
-function showPage(call: Call<undefined>): Response {
-  const { id } = requireRequest(call)
+async function showPage(call: Call<undefined>): Promise<Response> {
+  const { id } = await requireRequest(call, false)
   const headers = { ...NO_STORE, 'auth-request-id': id }
   return { status: 200, contentType: 'text/plain', body: 'Send the credential to this path by POST.\n', headers }
 }
@@ -171,7 +174,7 @@ export const loginOperations: readonly AnyOperation[] = [
     summary: 'Takes a code of the second factor, or a recovery code.',
     body: codeBody,
     async run(call) {
-      const request = requireRequest(call)
+      const request = await requireRequest(call, true)
       try {
         await passTotp(call.controller, call.context, request, call.body.code ?? '')
       } catch (error) {
@@ -187,8 +190,8 @@ export const loginOperations: readonly AnyOperation[] = [
     method: 'GET',
     summary: 'The second factors that a sign-in still owes.',
     query: textQuery(['id']),
-    run(call) {
-      const request = requireRequest(call)
+    async run(call) {
+      const request = await requireRequest(call, true)
       const pending = findPendingFactors(call.controller, request)
       const authQueries =
         pending === undefined || pending === 'primary'

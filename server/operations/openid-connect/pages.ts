@@ -37,9 +37,19 @@ type AnyCall = Call<{ readonly id?: string; readonly username?: string } | undef
 export const FACTOR_PATH = '/oidc/login/factor'
 
 /** Shows a page of a request. One that a browser opens belongs to it from then on. */
-function showPage({ headers, operation }: AnyCall, request: PendingAuthorization, page: HtmlPage): Response {
-  const claim = operation.method === 'GET' ? claimRequest(request, headers) : {}
-  return respondWithPage({ ...page, headers: { ...claim, 'auth-request-id': request.id } })
+function showPage(
+  call: AnyCall,
+  request: PendingAuthorization,
+  problem: Problem | undefined,
+  makePage: (view: SignInView) => HtmlPage,
+): Response {
+  const claim = call.operation.method === 'GET' ? claimRequest(call, request) : { request, headers: {} }
+  const page = makePage(toView(claim.request, problem?.text))
+  return respondWithPage({
+    ...page,
+    ...(problem ? { status: problem.status } : {}),
+    headers: { ...claim.headers, 'auth-request-id': claim.request.id },
+  })
 }
 
 function toView(request: PendingAuthorization, error?: string): SignInView {
@@ -79,26 +89,32 @@ function readSubjectName(subject: string): string | undefined {
 export async function showNextStep(call: AnyCall, request: PendingAuthorization, problem?: Problem): Promise<Response> {
   const { controller, context } = call
   const pending = findPendingFactors(controller, request)
-  const view = toView(request, problem?.text)
-  const show = (page: HtmlPage) => showPage(call, request, { ...page, ...(problem ? { status: problem.status } : {}) })
+  const show = (makePage: (view: SignInView) => HtmlPage) => showPage(call, request, problem, makePage)
   if (pending === undefined) return redirect(`${request.issuer}/authorize/callback?id=${request.id}`)
   const session = findSession(controller, request)
-  if (pending === 'primary' || !session) return show(passwordPage(view, listChoices(call)))
-  if (pending.totp && session.owesTotp) return show(totpPage(view))
-  if (pending.signer !== undefined) return show(signerFactorPage(view, findSigner(call, pending.signer)))
+  // A browser that opens no page of a sign-in but this one begins with it.
+  if (pending === 'primary' || !session || isForeign(call, request))
+    return show((view) => passwordPage(view, listChoices(call)))
+  if (pending.totp && session.owesTotp) return show(totpPage)
+  const { signer } = pending
+  if (signer !== undefined) return show((view) => signerFactorPage(view, findSigner(call, signer)))
   const sessionContext = createSessionContext(controller, context, request, session)
   const enrollment = await findMfa(sessionContext, session.identity.id)
-  if (!enrollment || enrollment.isVerified || !isVisible(enrollment, toOwner(session))) return show(enrollPage(view))
+  if (!enrollment || enrollment.isVerified || !isVisible(enrollment, toOwner(session))) return show(enrollPage)
   const { mfaSecrets } = controller.auth
   const provisioningUrl = mfaSecrets.getProvisioningUrl(enrollment, session.identity.name)
   const { drawQrCodeAsSvg } = await import('../../responses/qr-code.ts')
-  return show(
-    verifyPage(view, {
-      qrCode: new Html(await drawQrCodeAsSvg(provisioningUrl)),
-      secret: new URL(provisioningUrl).searchParams.get('secret') ?? '',
-      recoveryCodes: mfaSecrets.decryptRecoveryCodes(enrollment),
-    }),
-  )
+  const setup = {
+    qrCode: new Html(await drawQrCodeAsSvg(provisioningUrl)),
+    secret: new URL(provisioningUrl).searchParams.get('secret') ?? '',
+    recoveryCodes: mfaSecrets.decryptRecoveryCodes(enrollment),
+  }
+  return show((view) => verifyPage(view, setup))
+}
+
+/** Whether the page that is opened would ask a browser for a factor of a sign-in that was not made in it. */
+function isForeign({ operation }: AnyCall, { browser }: PendingAuthorization): boolean {
+  return operation.method === 'GET' && browser === undefined
 }
 
 /** A signer at whose issuer people sign in; undefined if it does not say where. */
@@ -130,17 +146,10 @@ export function explain(error: unknown, refusal: string): Problem {
 type PageShower = (call: AnyCall, request: PendingAuthorization, problem?: Problem) => Response | Promise<Response>
 
 const showPassword: PageShower = (call, request, problem) =>
-  showPage(
-    call,
-    request,
-    withStatus(passwordPage(toView(request, problem?.text), listChoices(call), call.body?.username), problem),
-  )
+  showPage(call, request, problem, (view) => passwordPage(view, listChoices(call), call.body?.username))
 
 const showCertificate: PageShower = (call, request, problem) =>
-  showPage(call, request, withStatus(certificatePage(toView(request, problem?.text), listChoices(call)), problem))
-
-const withStatus = (page: HtmlPage, problem: Problem | undefined): HtmlPage =>
-  problem ? { ...page, status: problem.status } : page
+  showPage(call, request, problem, (view) => certificatePage(view, listChoices(call)))
 
 /** The pages of each operation, by its id: to begin with, or after a step that failed with this refusal. */
 const PAGES: Readonly<Record<string, { readonly show: PageShower; readonly refusal: string }>> = {
@@ -165,14 +174,15 @@ export function withPages(operation: AnyOperation): AnyOperation {
     errorPage,
     async run(call) {
       if (!isBrowser(call.headers)) return operation.run(call)
-      if (operation.method === 'GET') return page.show(call, requireRequest(call))
-      // Read first, because the step may end it.
-      const request = requireRequest(call)
+      const request = await requireRequest(call, false)
+      if (operation.method === 'GET') return page.show(call, request)
       try {
         const response = await operation.run(call)
         return response.status === 302 ? response : redirect(`${FACTOR_PATH}?id=${encodeURIComponent(request.id)}`)
       } catch (error) {
-        return page.show(call, request, explain(error, page.refusal))
+        const problem = explain(error, page.refusal)
+        // The step may have ended the sign-in, or is one of another controller.
+        return page.show(call, await requireRequest(call, true), problem)
       }
     },
   }
@@ -226,6 +236,6 @@ export const pageOperations: readonly AnyOperation[] = [
     hasOneForm: true,
     errorForm: 'bare',
     errorPage,
-    run: (call) => showNextStep(call, requireRequest(call)),
+    run: async (call) => showNextStep(call, await requireRequest(call, true)),
   }),
 ]

@@ -41,7 +41,7 @@ function readContinuation(call: Call<URLSearchParams>, name: string) {
 
 async function grantTokens(call: Call<URLSearchParams>): Promise<object> {
   const { body, context, controller } = call
-  requireIssuer(call)
+  const issuer = requireIssuer(call)
   const grantType = body.get('grant_type')
   if (!grantType) throw new OAuthError('invalid_request', 'the grant_type is missing')
   switch (grantType) {
@@ -51,6 +51,7 @@ async function grantTokens(call: Call<URLSearchParams>): Promise<object> {
         code: body.get('code') ?? undefined,
         redirectUri: body.get('redirect_uri') ?? undefined,
         codeVerifier: body.get('code_verifier') ?? undefined,
+        issuer,
       })
     case 'refresh_token':
       return redeemRefreshToken(controller, context, readContinuation(call, 'refresh_token'))

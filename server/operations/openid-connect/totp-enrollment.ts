@@ -33,9 +33,9 @@ interface SignedIn {
  * The changes count as those that a session makes by itself.
  * @throws UNAUTHORIZED if there is no such sign-in, or its credential is not proven yet; SERVER_TOO_MANY_REQUESTS
  */
-function requireSignedIn(call: Call<CodeBody>): SignedIn {
+async function requireSignedIn(call: Call<CodeBody>): Promise<SignedIn> {
   const { context, controller } = call
-  const request = requireRequest(call)
+  const request = await requireRequest(call, true)
   const session = findSession(controller, request)
   if (!session) throw errors.UNAUTHORIZED({ message: 'the sign-in has to begin with a credential' })
   const ownContext = createSessionContext(controller, context, request, session)
@@ -55,7 +55,7 @@ export const totpEnrollmentOperations: readonly AnyOperation[] = [
     summary: 'Starts the enrollment of a second factor, and shows its secret and its recovery codes.',
     async run(call) {
       const { controller } = call
-      const { context, identityName, owner } = requireSignedIn(call)
+      const { context, identityName, owner } = await requireSignedIn(call)
       const id = await startMfa(controller, context, owner)
       const enrollment = await requireMfa(context, owner, 'unverified')
       const { mfaSecrets } = controller.auth
@@ -78,7 +78,7 @@ export const totpEnrollmentOperations: readonly AnyOperation[] = [
     summary:
       'Drops the enrollment of a second factor; one that is verified requires a code, after the sign-in passed it.',
     async run(call) {
-      const { context, owner } = requireSignedIn(call)
+      const { context, owner } = await requireSignedIn(call)
       const { isVerified } = await requireMfa(context, owner)
       // As for every session: otherwise a password with one code would be enough to replace the factor of its owner.
       const isPartial = context.caller.kind !== 'identity' || context.caller.isPartial
@@ -95,7 +95,7 @@ export const totpEnrollmentOperations: readonly AnyOperation[] = [
     summary:
       'Verifies the enrollment of a second factor by a first code of the app, which the sign-in has passed then.',
     async run(call) {
-      const { context, owner, request } = requireSignedIn(call)
+      const { context, owner, request } = await requireSignedIn(call)
       await verifyMfa(call.controller, context, owner, call.body.code ?? '')
       return respondToStep(call, request)
     },

@@ -1,6 +1,6 @@
 // API sessions: every live session in memory, and the table that outlives the process.
 import type { Kysely } from 'kysely'
-import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import { apiSessions, type StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import { newId, newToken } from '../../foundation/ids.ts'
@@ -39,6 +39,9 @@ export interface NewApiSession {
   readonly signerKey?: string | null
   /** The client of OpenID Connect that it begins by. */
   readonly clientId?: string | null
+  /** The authorization request that it begins by, and what is known of that. */
+  readonly authorizationRequestId?: string | null
+  readonly authorization?: StoredAuthorization | null
   readonly ipAddress: string
   /** Ids of config types, or `all` alone. */
   readonly configTypes: readonly string[]
@@ -226,6 +229,8 @@ export class ApiSessions implements DerivedRows {
       signerKey: null,
       clientId: null,
       refreshTokenId: null,
+      authorizationRequestId: null,
+      authorization: null,
       hasTokens: false,
       endsAt: signIn.clientId ? tx.clock.now() + SIGN_IN_MS : null,
       ...signIn,

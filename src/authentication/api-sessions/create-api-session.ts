@@ -1,13 +1,14 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 import { isDeepStrictEqual } from 'node:util'
 import { findRights } from '../../definitions/permissions/rights.ts'
-import type { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import type { apiSessions, StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { cas } from '../../definitions/resources/cas.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
 import { identities } from '../../definitions/resources/identities.ts'
+import { errors } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
 import { type EntityStore, find, get } from '../../storage/entities/entities.ts'
@@ -29,6 +30,7 @@ import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
 import type { SignInAttempt } from '../sign-in/sign-in-attempt.ts'
 import { requireMethodAllowedBy } from '../sign-in/steps/require-allowed-method.ts'
 import { readKeys } from '../signers/signers.ts'
+import { findStoredRequest } from './stored-requests.ts'
 
 /** Information about the client, which it sends with its credentials. */
 export interface ClientInfo {
@@ -37,6 +39,15 @@ export interface ClientInfo {
   readonly sdkInfo?: Record<string, unknown>
   /** The client of OpenID Connect, if it signs in by that. */
   readonly clientId?: string
+  /** The authorization request that it signs in to. */
+  readonly request?: SignedInRequest
+}
+
+/** An authorization request, and what is stored of it besides what the sign-in proves. */
+export interface SignedInRequest {
+  readonly id: string
+  readonly authorization: Omit<StoredAuthorization, 'pending'>
+  readonly pending: Omit<NonNullable<StoredAuthorization['pending']>, 'externalTokens'>
 }
 
 /** Stores the session and returns it. @throws AuthenticationError if a condition has changed since the steps ran */
@@ -56,6 +67,8 @@ export async function createApiSession(
     const now = await recheckAdmission(tx, attempt, authenticator)
     if (clientInfo.envInfo || clientInfo.sdkInfo) await storeClientInfo(parts.entities, tx, now.id, clientInfo)
     await updateAuthenticator(tx, attempt, authenticator)
+    const { request } = clientInfo
+    if (request) await endEarlierSignIn(tx, attempt, request)
     const { isChainProper, method } = attempt
     const newSession = {
       identity: now,
@@ -65,6 +78,10 @@ export async function createApiSession(
       externalId: attempt.externalId ?? (attempt.primaryToken?.isExternalId ? attempt.primaryToken.subject : null),
       signerKey: attempt.primaryToken?.signerKey ?? null,
       clientId: clientInfo.clientId ?? null,
+      authorizationRequestId: request?.id ?? null,
+      authorization: request
+        ? { ...request.authorization, pending: { ...request.pending, externalTokens: attempt.externalTokens } }
+        : null,
       ipAddress: context.origin.address ?? '',
       configTypes,
       owesTotp: (await findVerifiedMfa(tx.db, now.id)).length > 0,
@@ -87,6 +104,20 @@ export async function createApiSession(
     parts.auth.signIns.undo(signIn, admission)
     throw error
   }
+}
+
+/** Ends an earlier sign-in of a request, with all that it had passed. @throws UNAUTHORIZED if it has its tokens, or is of another browser */
+async function endEarlierSignIn(
+  tx: WriteContext,
+  { parts }: SignInAttempt,
+  { id, pending }: SignedInRequest,
+): Promise<void> {
+  const earlier = await findStoredRequest(tx.db, id)
+  if (!earlier) return
+  const { browser } = earlier.authorization.pending ?? {}
+  const isOver = earlier.authorization.pending === null || (browser !== undefined && browser !== pending.browser)
+  if (isOver) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in, or its time is over' })
+  await parts.auth.apiSessions.revoke(tx, [earlier.apiSessionId])
 }
 
 /** Creates the context of the identity that signs in, so that the audit names it as the actor. */

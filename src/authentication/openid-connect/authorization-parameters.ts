@@ -35,8 +35,8 @@ export interface AuthorizationParameters {
   readonly isSilent: boolean
 }
 
-// Together they fit into a URL that every client and proxy can handle; requests are kept in memory.
-const MAX_LENGTH = 4_096
+// Together, and with what the id of a request adds to them, they fit into a URL that every client and proxy can handle.
+const MAX_BYTES = 4_096
 
 const SHA256_BASE64URL = /^[\w-]{43}$/
 
@@ -49,8 +49,8 @@ export function readAuthorizationParameters(
   redirectUris: readonly string[],
   configTypes: readonly string[] = [],
 ): AuthorizationParameters {
-  const length = [...Object.values(sent), ...configTypes].reduce((sum, value) => sum + value.length, 0)
-  if (length > MAX_LENGTH) throw new OAuthError('invalid_request', 'the parameters are too long')
+  const bytes = [...Object.values(sent), ...configTypes].reduce((sum, value) => sum + Buffer.byteLength(value), 0)
+  if (bytes > MAX_BYTES) throw new OAuthError('invalid_request', 'the parameters are too long')
   const clientId = require(sent, 'client_id')
   if (!isClientId(clientId)) throw new OAuthError('invalid_client', 'the client is unknown')
   const redirectUri = require(sent, 'redirect_uri')

@@ -1,190 +1,107 @@
-// The authorization requests under way: in memory, and bounded, because anyone may begin one.
+// The authorization requests under way. Until its client has signed in, a request is in its id alone, sealed: anyone may begin as many as
+// they like, at no cost in memory, and go on at any controller of the network. From then on it is in the row of the API session, too, where
+// the transaction that issues its tokens finds whether its code was used. So a restart ends none.
 //
-// A request of a client that has not proven a credential yet gives way to later ones, first to those of the same source. One whose
-// client has signed in is bounded by the limits of sign-ins. A restart loses all of them, and clients begin again, as they do if they go on
-// at another controller. The session of a sign-in whose client does not come for its tokens ends by itself.
-import { hash, randomBytes } from 'node:crypto'
-import type { IssuerEndpoints } from '../../client/authorization-url.ts'
+// An id never changes what a request has come to: what was proven, and how often a code was wrong, is in rows alone. The session of a
+// sign-in whose client does not come for its tokens ends by itself.
+import type { Kysely } from 'kysely'
+import type { StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
-import { newToken } from '../../foundation/ids.ts'
-import type { VerifiedToken } from '../../storage/external-tokens.ts'
+import type { Database } from '../../storage/database.ts'
 import { SIGN_IN_MS } from '../api-sessions/session-lifetime.ts'
+import { findStoredRequest } from '../api-sessions/stored-requests.ts'
 import type { AuthorizationParameters } from './authorization-parameters.ts'
+import { type CarriedRequest, decodeCode, decodeRequest, encodeCode, encodeRequest } from './request-codec.ts'
+import type { SealedTexts } from './sealed-texts.ts'
 
 const CODE_LIFETIME_MS = 60_000
-
-/** The limits of requests without a sign-in. Clients sign in within a second of their request, people within a minute. */
-export interface RequestLimits {
-  readonly maxRequests: number
-  readonly maxPerSource: number
-}
-const LIMITS: RequestLimits = { maxRequests: 20_000, maxPerSource: 2_000 }
+// The clocks of controllers differ by milliseconds, and one may be set back.
+const MAX_AHEAD_MS = 60_000
 
 /** The primary sign-in of a request: its API session, and what its client proved and reported. */
-export interface RequestLogin {
+export interface RequestLogin extends NonNullable<StoredAuthorization['pending']> {
   readonly apiSessionId: string
-  /** The tokens of external signers that the client sent with its credential. */
-  readonly externalTokens: readonly VerifiedToken[]
-  readonly envInfo: Readonly<Record<string, unknown>> | undefined
-  readonly sdkInfo: Readonly<Record<string, unknown>> | undefined
-  /** The request for a session certificate. */
-  readonly csr: string | undefined
-  /** Address and port of the client. */
-  readonly remoteAddress: string
 }
 
-/** A browser on its way to the issuer of a signer and back. */
-export interface ExternalAuthorization {
-  readonly signerId: string
-  readonly state: string
-  readonly verifier: string
-  readonly nonce: string
-  readonly redirectUri: string
-  readonly endpoints: IssuerEndpoints
-}
-
-export interface PendingAuthorization extends AuthorizationParameters {
+export interface PendingAuthorization extends CarriedRequest {
+  /** As its client carries it. */
   readonly id: string
+  /** The same in every id of the request. */
+  readonly requestId: string
+  /** The issuer by which its client reaches this controller. */
   readonly issuer: string
-  readonly configTypes: readonly string[]
-  readonly source: string
-  readonly expiresAt: Instant
-  login: RequestLogin | undefined
-  /** The hash of the key of the browser that was shown a page of the request; no other client may go on with it. */
-  browser: string | undefined
-  /** The browser is on its way to the issuer of a signer. */
-  external: ExternalAuthorization | undefined
-  /** The code that was issued last: its hash. */
-  code: { readonly hash: string; readonly expiresAt: Instant } | undefined
-  /** A code of the request was exchanged for tokens. It stays, so that a second use of the code is noticed. */
-  isRedeemed: boolean
+  readonly login: RequestLogin | undefined
 }
 
-type NewRequest = Pick<PendingAuthorization, 'issuer' | 'configTypes' | 'source'> & AuthorizationParameters
+interface RequestParts {
+  readonly clock: Clock
+  readonly db: Kysely<Database>
+  readonly texts: SealedTexts
+  /** Applies what other controllers have committed; undefined if there are none. */
+  readonly catchUp: (() => Promise<void>) | undefined
+}
 
 export class AuthorizationRequests {
-  readonly #clock: Clock
-  readonly #limits: RequestLimits
-  /** The part of the message about an unknown request that names another reason than its age. */
-  readonly hint: string
-  /** Requests without a sign-in, in the order in which they began; below, those with one. */
-  readonly #open = new Map<string, PendingAuthorization>()
-  readonly #signedIn = new Map<string, PendingAuthorization>()
-  /** Source → the ids of its open requests. */
-  readonly #bySource = new Map<string, Set<string>>()
-  /** Hash of a code → its request. */
-  readonly #byCode = new Map<string, PendingAuthorization>()
+  readonly #parts: RequestParts
 
-  /** @param isShared whether there may be other controllers, which do not know the requests of this one */
-  constructor(clock: Clock, limits: RequestLimits = LIMITS, isShared = false) {
-    this.#clock = clock
-    this.hint = isShared ? ', or it began at another controller: all steps of a sign-in have to be sent to one' : ''
-    this.#limits = limits
+  constructor(parts: RequestParts) {
+    this.#parts = parts
   }
 
-  get size(): number {
-    return this.#open.size + this.#signedIn.size
+  /** Returns the id of a new request. */
+  begin(parameters: Omit<AuthorizationParameters, 'isSilent'>, configTypes: readonly string[]): string {
+    const { clock, texts } = this.#parts
+    return encodeRequest(texts, { ...parameters, configTypes, beganAt: clock.now(), browser: undefined })
   }
 
-  begin(values: NewRequest): PendingAuthorization {
-    this.#removeExpired()
-    const ofSource = this.#bySource.get(values.source) ?? new Set<string>()
-    if (ofSource.size >= this.#limits.maxPerSource) this.#removeFirst(ofSource)
-    else if (this.#open.size >= this.#limits.maxRequests) this.#removeFirst(this.#open.keys())
-    const expiresAt = this.#clock.monotonic() + SIGN_IN_MS
-    const request: PendingAuthorization = {
-      // A copy, because a part of a text keeps all of it in memory: the whole form, or the whole address.
-      ...structuredClone(values),
-      id: newToken(),
-      expiresAt,
-      login: undefined,
-      browser: undefined,
-      external: undefined,
-      code: undefined,
-      isRedeemed: false,
-    }
-    this.#open.set(request.id, request)
-    this.#bySource.set(values.source, ofSource.add(request.id))
-    return request
+  /** Returns a request that is under way; undefined if its time is over, its code was redeemed, or another browser has signed in. */
+  async find(id: string, issuer: string): Promise<PendingAuthorization | undefined> {
+    const carried = decodeRequest(this.#parts.texts, id)
+    if (!carried || !this.#isWithin(SIGN_IN_MS, carried.beganAt)) return undefined
+    const storedRequest = await findStoredRequest(this.#parts.db, carried.requestId)
+    if (!storedRequest) return { ...carried, id, issuer, login: undefined }
+    const { apiSessionId, authorization } = storedRequest
+    const { pending } = authorization
+    if (!pending) return undefined
+    const browser = pending.browser ?? carried.browser
+    if (carried.browser !== undefined && carried.browser !== browser) return undefined
+    // A browser does not complete what was begun without its pages: by another client, for all that is known.
+    const login = pending.browser === browser ? { ...pending, apiSessionId } : undefined
+    return { ...carried, browser, id, issuer, login }
   }
 
-  /** Returns a request that is under way; undefined if its time is over, or its code was redeemed. */
-  find(id: string): PendingAuthorization | undefined {
-    const request = this.#open.get(id) ?? this.#signedIn.get(id)
-    return request && !request.isRedeemed && this.#clock.monotonic() < request.expiresAt ? request : undefined
+  /** Returns the same request with what other controllers know of it. @throws STORAGE_UNAVAILABLE */
+  async follow(request: PendingAuthorization): Promise<PendingAuthorization | undefined> {
+    if (!this.#parts.catchUp) return request
+    await this.followOthers()
+    return this.find(request.id, request.issuer)
   }
 
-  /** Stores the sign-in of a request. An earlier one of it counts no more, nor does a code that followed from that. */
-  setLogin(request: PendingAuthorization, login: RequestLogin): void {
-    this.#dropCode(request)
-    request.login = login
-    this.#removeOpen(request.id)
-    this.#signedIn.set(request.id, request)
-    const [oldest] = this.#signedIn.size > this.#limits.maxRequests ? this.#signedIn.values() : []
-    if (oldest) this.#removeSignedIn(oldest)
+  /** Applies what other controllers have committed by now. @throws STORAGE_UNAVAILABLE */
+  async followOthers(): Promise<void> {
+    await this.#parts.catchUp?.()
   }
 
-  /** Returns a new code for a request, in place of an earlier one. */
-  issueCode(request: PendingAuthorization): string {
-    this.#dropCode(request)
-    const code = randomBytes(32).toString('base64url')
-    request.code = { hash: hashCode(code), expiresAt: this.#clock.monotonic() + CODE_LIFETIME_MS }
-    this.#byCode.set(request.code.hash, request)
-    return code
+  /** Ties a request to a browser from now on, by another id: the sign-in of any other client does not count for it. */
+  claim(request: PendingAuthorization, browser: string): PendingAuthorization {
+    const id = encodeRequest(this.#parts.texts, { ...request, browser }, request.requestId)
+    return { ...request, id, browser, login: undefined }
   }
 
-  /** Returns the request of a code, also if the code was redeemed; undefined if its time is over. */
-  findByCode(code: string): PendingAuthorization | undefined {
-    const request = this.#byCode.get(hashCode(code))
-    if (!request?.code) return undefined
-    const expiresAt = request.isRedeemed ? request.expiresAt : request.code.expiresAt
-    return this.#clock.monotonic() < expiresAt ? request : undefined
+  issueCode({ apiSessionId }: RequestLogin): string {
+    const { clock, texts } = this.#parts
+    return encodeCode(texts, { apiSessionId, issuedAt: clock.now() })
   }
 
-  /** Ends the use of a request after its code was redeemed. */
-  redeem(request: PendingAuthorization): void {
-    request.isRedeemed = true
+  /** Returns which session a code leads to, and whether its time is over; undefined if it was not issued here. */
+  readCode(code: string): { readonly apiSessionId: string; readonly isExpired: boolean } | undefined {
+    const carried = decodeCode(this.#parts.texts, code)
+    if (!carried || !this.#isWithin(SIGN_IN_MS, carried.issuedAt)) return undefined
+    return { apiSessionId: carried.apiSessionId, isExpired: !this.#isWithin(CODE_LIFETIME_MS, carried.issuedAt) }
   }
 
-  /** Requests with a sign-in are not in the order in which they began, so that one may stay until the ones before it are removed. */
-  #removeExpired(): void {
-    const now = this.#clock.monotonic()
-    for (const request of this.#signedIn.values()) {
-      if (now < request.expiresAt) break
-      this.#removeSignedIn(request)
-    }
-    for (const { id, expiresAt } of this.#open.values()) {
-      if (now < expiresAt) break
-      this.#removeOpen(id)
-    }
+  #isWithin(durationMs: number, beganAt: Instant): boolean {
+    const age = this.#parts.clock.now() - beganAt
+    return age >= -MAX_AHEAD_MS && age < durationMs
   }
-
-  #removeSignedIn(request: PendingAuthorization): void {
-    this.#dropCode(request)
-    this.#signedIn.delete(request.id)
-  }
-
-  #dropCode({ code }: PendingAuthorization): void {
-    if (code) this.#byCode.delete(code.hash)
-  }
-
-  #removeFirst(ids: Iterable<string>): void {
-    for (const id of ids) {
-      this.#removeOpen(id)
-      return
-    }
-  }
-
-  #removeOpen(id: string): void {
-    const request = this.#open.get(id)
-    if (!request) return
-    this.#open.delete(id)
-    const ofSource = this.#bySource.get(request.source)
-    ofSource?.delete(id)
-    if (ofSource?.size === 0) this.#bySource.delete(request.source)
-  }
-}
-
-function hashCode(code: string): string {
-  return hash('sha256', code, 'base64url')
 }

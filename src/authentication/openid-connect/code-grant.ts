@@ -1,20 +1,20 @@
 // The exchange of a code for tokens (RFC 6749, section 4.1.3; RFC 7636, section 4.6).
 import { hash } from 'node:crypto'
-import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import { apiSessions, type StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
+import type { Entity } from '../../definitions/resources/define.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 import { newToken } from '../../foundation/ids.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { toSignerId } from '../sign-in/authentication-methods.ts'
 import { findProvenSigners } from '../sign-in/second-factors.ts'
-import type { PendingAuthorization, RequestLogin } from './authorization-requests.ts'
 import type { Grant, GrantedSession } from './claims.ts'
 import type { ClientId } from './clients.ts'
 import { endSession } from './end-session.ts'
 import { issueTokens, requireGrantedSession, sessionEndedError, type TokenResponse } from './issue-tokens.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
-import { findPendingFactors } from './request-sign-in.ts'
+import { findSessionFactors } from './request-sign-in.ts'
 import { issueLoginCertificate } from './session-certificate.ts'
 
 /** The parameters that a client sends with the code. */
@@ -23,7 +23,11 @@ export interface CodeParameters {
   readonly code: string | undefined
   readonly redirectUri: string | undefined
   readonly codeVerifier: string | undefined
+  /** The issuer for the request. */
+  readonly issuer: string
 }
+
+type PendingTokens = NonNullable<StoredAuthorization['pending']>
 
 /** @throws OAuthError */
 export async function redeemCode(
@@ -35,81 +39,120 @@ export async function redeemCode(
   const { code, redirectUri } = parameters
   if (!code) throw new OAuthError('invalid_request', 'the code is missing')
   if (!redirectUri) throw new OAuthError('invalid_request', 'the redirect_uri is missing')
-  const request = requests.findByCode(code)
-  if (!request?.login) throw new OAuthError('invalid_grant', `the code is unknown, or was used${requests.hint}`)
-  const { login } = request
-  requireBinding(request, parameters)
-  if (request.isRedeemed) {
-    // RFC 6749, section 4.1.2: one of both that used it has stolen it.
-    await endSession(parts, context, login.apiSessionId)
-    throw new OAuthError('invalid_grant', 'the code is unknown, or was used')
-  }
-  // At once, so that of several exchanges one succeeds.
-  requests.redeem(request)
+  const carried = requests.readCode(code)
+  const session = carried && (await findSignIn(parts, context, carried.apiSessionId))
+  if (!carried || !session?.authorization) throw unknownCodeError()
+  requireBinding(session.clientId, session.authorization, parameters)
+  const { apiSessionId, isExpired } = carried
+  const { pending } = session.authorization
+  if (!pending) return endUsedTwice(parts, context, apiSessionId)
+  if (isExpired) throw unknownCodeError()
   try {
-    return await issueForCode(parts, context, request, login, code)
+    return await issueForCode(parts, context, { apiSessionId, pending, clientId: parameters.clientId }, parameters)
   } catch (error) {
     // No other code leads to it, and without a token no client can end it.
-    await endSession(parts, context, login.apiSessionId)
+    await endSession(parts, context, apiSessionId)
     throw error
   }
+}
+
+const unknownCodeError = () => new OAuthError('invalid_grant', 'the code is unknown, or was used')
+
+/** Returns the session of a sign-in, as other controllers know it if this one does not know that the sign-in is complete. */
+async function findSignIn(
+  parts: OpenIdParts,
+  context: Context,
+  id: string,
+): Promise<Entity<typeof apiSessions> | undefined> {
+  const session = await find(context, apiSessions, id)
+  const { pending } = session?.authorization ?? {}
+  if (session && (!pending || !findSessionFactors(parts, id, pending.externalTokens))) return session
+  await parts.openIdConnect.requests.followOthers()
+  return find(context, apiSessions, id)
+}
+
+/** RFC 6749, section 4.1.2: one of both that used the code has stolen it. @throws OAuthError */
+async function endUsedTwice(parts: OpenIdParts, context: Context, apiSessionId: string): Promise<never> {
+  await endSession(parts, context, apiSessionId)
+  throw unknownCodeError()
+}
+
+interface SignIn {
+  readonly apiSessionId: string
+  readonly clientId: ClientId
+  readonly pending: PendingTokens
 }
 
 async function issueForCode(
   parts: OpenIdParts,
   context: Context,
-  request: PendingAuthorization,
-  login: RequestLogin,
-  code: string,
+  signIn: SignIn,
+  { code = '', issuer }: CodeParameters,
 ): Promise<TokenResponse> {
-  if (findPendingFactors(parts, request)) throw new OAuthError('invalid_grant', 'the sign-in is not complete')
+  const { apiSessionId, pending } = signIn
+  if (findSessionFactors(parts, apiSessionId, pending.externalTokens))
+    throw new OAuthError('invalid_grant', 'the sign-in is not complete')
   const jti = newToken()
-  const refreshTokenId = request.scopes.includes('offline_access') ? jti : undefined
-  await storeIssue(parts, login.apiSessionId, refreshTokenId)
-  const session = await requireGrantedSession(parts, context, login.apiSessionId)
-  const grant = toGrant(request, login, session, listSecondSigners(parts, login, session))
-  const certificate = login.csr ? await issueLoginCertificate(parts, context, session.row, login.csr) : undefined
+  const refreshTokenId = pending.scopes.includes('offline_access') ? jti : undefined
+  await storeIssue(parts, apiSessionId, refreshTokenId)
+  const session = await requireGrantedSession(parts, context, apiSessionId)
+  const grant = toGrant(signIn, issuer, session, listSecondSigners(parts, pending, session))
+  const certificate = pending.csr ? await issueLoginCertificate(parts, context, session.row, pending.csr) : undefined
   const bound = certificate ? { ...grant, fingerprints: certificate.fingerprints } : grant
-  const binding = { code, nonce: request.nonce }
+  const binding = { code, nonce: pending.nonce }
   const response = await issueTokens(parts, session, bound, { refreshTokenId, jti, binding })
   return certificate ? { ...response, session_cert: certificate.pem } : response
 }
 
 /** @throws OAuthError if the code was issued to another client, for another URI, or by another challenge */
-function requireBinding(request: PendingAuthorization, { clientId, redirectUri, codeVerifier }: CodeParameters): void {
-  if (request.clientId !== clientId) throw new OAuthError('invalid_grant', 'the code is of another client')
-  if (request.redirectUri !== redirectUri) throw new OAuthError('invalid_grant', 'the redirect_uri is another one')
+function requireBinding(
+  ownClientId: string | null,
+  { codeChallenge, redirectUri: ownRedirectUri }: StoredAuthorization,
+  { clientId, redirectUri, codeVerifier }: CodeParameters,
+): void {
+  if (ownClientId !== clientId) throw new OAuthError('invalid_grant', 'the code is of another client')
+  if (ownRedirectUri !== redirectUri) throw new OAuthError('invalid_grant', 'the redirect_uri is another one')
   if (!codeVerifier) throw new OAuthError('invalid_request', 'the code_verifier is missing')
   const challenge = hash('sha256', codeVerifier, 'base64url')
-  if (!isEqualInConstantTime(challenge, request.codeChallenge))
+  if (!isEqualInConstantTime(challenge, codeChallenge))
     throw new OAuthError('invalid_grant', 'the code_verifier is wrong')
 }
 
-/** Stores that a session has tokens from now on, and how long. @throws OAuthError if it has ended */
+/**
+ * Stores that a session has tokens from now on, and how long. Of several uses of a code, at whatever controllers, it lets one through.
+ * @throws OAuthError if the session has ended, or has tokens
+ */
 async function storeIssue(parts: OpenIdParts, apiSessionId: string, refreshTokenId: string | undefined): Promise<void> {
   const { auth, contexts, entities } = parts
   const { accessMs, refreshMs } = auth.apiSessions.lifetime
   await contexts.create({ kind: 'system' }).write(async (tx) => {
     const session = await find(tx, apiSessions, apiSessionId)
     if (!session) throw sessionEndedError()
+    if (!session.authorization?.pending) throw unknownCodeError()
     const endsAt = tx.clock.now() + (refreshTokenId === undefined ? accessMs : refreshMs)
-    const values = { hasTokens: true, endsAt, refreshTokenId: refreshTokenId ?? null }
+    const authorization = { ...session.authorization, pending: null }
+    const values = { authorization, hasTokens: true, endsAt, refreshTokenId: refreshTokenId ?? null }
     await entities.update(tx, apiSessions, session, values, { audit: 'none' })
   })
 }
 
 /** The signers whose tokens came with the credential, besides the one by which the identity signed in. */
-function listSecondSigners({ auth, clock }: OpenIdParts, login: RequestLogin, { row, live }: GrantedSession): string[] {
-  const proven = findProvenSigners(login.externalTokens, live.identity, auth.signers.directory, clock.now())
+function listSecondSigners(
+  { auth, clock }: OpenIdParts,
+  { externalTokens }: PendingTokens,
+  { row, live }: GrantedSession,
+): string[] {
+  const proven = findProvenSigners(externalTokens, live.identity, auth.signers.directory, clock.now())
   return [...new Set(proven)].filter((id) => id !== toSignerId(row.authenticatorId))
 }
 
 function toGrant(
-  { clientId, issuer, scopes }: PendingAuthorization,
-  { envInfo, remoteAddress, sdkInfo }: RequestLogin,
+  { clientId, pending }: SignIn,
+  issuer: string,
   { row: { certFingerprint } }: GrantedSession,
   signerIds: readonly string[],
 ): Grant {
+  const { envInfo, remoteAddress, scopes, sdkInfo } = pending
   const fingerprints = certFingerprint === null ? [] : [certFingerprint]
   return {
     ...{ clientId, fingerprints, issuer, remoteAddress, scopes, signerIds },

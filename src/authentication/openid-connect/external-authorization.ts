@@ -1,6 +1,7 @@
 // Sends a browser to the issuer of an external signer, and redeems the code that it comes back with (OpenID Connect Core, section 3.1).
 //
-// The controller is a public client there, with PKCE. What the issuer issues is verified as any token of the signer is.
+// The controller is a public client there, with PKCE. What the issuer issues is verified as any token of the signer is. The browser carries
+// what its way back is judged by, sealed, so that it may come back to any controller of the network.
 import {
   createAuthorizationUrl,
   createRandomText,
@@ -17,6 +18,7 @@ import { RateLimit } from '../../foundation/rate-limit.ts'
 import type { ExternalSigners } from '../signers/external-signers.ts'
 import type { Signer } from '../signers/signers.ts'
 import type { PendingAuthorization } from './authorization-requests.ts'
+import type { SealedTexts } from './sealed-texts.ts'
 
 // Anyone may begin one, and each is a request to the issuer. All people behind one proxy are one source.
 const LIMIT = { perSecond: 5, burst: 200 }
@@ -31,57 +33,95 @@ const CALLBACK_PATH = '/login/external/callback'
 interface ExternalParts {
   readonly clock: Clock
   readonly signers: Pick<ExternalSigners, 'outbound'>
+  readonly texts: SealedTexts
+}
+
+/** A browser on its way to the issuer of a signer and back. */
+export interface ExternalAuthorization {
+  /** The id of the request, as its client carries it. */
+  readonly id: string
+  readonly signerId: string
+  readonly state: string
+  readonly verifier: string
+  readonly nonce: string
+  readonly redirectUri: string
+  /** The issuer, and where it redeems codes. */
+  readonly issuer: string
+  readonly tokenEndpoint: string
+}
+
+/** The response of an issuer that a browser comes back with, and the address of the browser. */
+export interface ExternalResponse {
+  readonly code: string | undefined
+  readonly issuer: string | undefined
+  readonly state: string
+  readonly source: string
 }
 
 export class ExternalAuthorizations {
   readonly #clock: Clock
   readonly #signers: ExternalParts['signers']
+  readonly #texts: SealedTexts
   readonly #limit = new RateLimit(LIMIT)
   /** URL of an issuer → the request for its document that is under way, which others wait for, too. */
   readonly #discoveries = new Map<string, Promise<IssuerEndpoints>>()
   /** URL of an issuer → why it failed lately. */
   readonly #failures = createBoundedCache<{ readonly error: OutboundError; readonly until: Instant }>(MAX_FAILURES)
 
-  constructor({ clock, signers }: ExternalParts) {
+  constructor({ clock, signers, texts }: ExternalParts) {
     this.#clock = clock
     this.#signers = signers
+    this.#texts = texts
   }
 
   /**
-   * Begins, and returns the address that the browser goes to.
+   * Begins, and returns the address that the browser goes to, with what it has to bring back.
+   * @param source where the browser is
    * @throws OutboundError if the issuer cannot be reached, SERVER_TOO_MANY_REQUESTS
    */
-  async begin(request: PendingAuthorization, signer: Signer): Promise<string> {
-    this.#requirePlace(request)
+  async begin(
+    request: PendingAuthorization,
+    signer: Signer,
+    source: string,
+  ): Promise<{ readonly url: string; readonly sealed: string }> {
+    this.#requirePlace(source)
     const { audience, clientId, externalAuthUrl, scopes, targetToken } = signer
     const endpoints = await this.#discover(externalAuthUrl ?? '')
-    const [state, redirectUri] = [`${request.id}.${createRandomText()}`, request.issuer + CALLBACK_PATH]
+    const { id, issuer: ownIssuer, requestId } = request
+    const [state, redirectUri] = [`${requestId}.${createRandomText()}`, ownIssuer + CALLBACK_PATH]
     const { url, verifier, nonce } = createAuthorizationUrl({
       ...{ clientId: clientId ?? '', endpoint: endpoints.authorization, redirectUri, state },
       scopes: [...new Set(['openid', ...scopes.filter((scope) => scope !== 'offline_access')])],
       audience: targetToken === 'ACCESS' ? (audience ?? undefined) : undefined,
     })
-    request.external = { signerId: signer.id, state, verifier, nonce, redirectUri, endpoints }
-    return url
+    const external: ExternalAuthorization = {
+      ...{ id, signerId: signer.id, state, verifier, nonce, redirectUri },
+      ...{ issuer: endpoints.issuer, tokenEndpoint: endpoints.token },
+    }
+    return { url, sealed: this.#texts.seal('external', Buffer.from(JSON.stringify(external))) }
+  }
+
+  /** Returns what a browser has brought back; undefined if no controller of this network gave it to one. */
+  open(sealed: string): ExternalAuthorization | undefined {
+    const content = this.#texts.open('external', sealed)
+    return content && (JSON.parse(content.toString()) as ExternalAuthorization)
   }
 
   /**
-   * Redeems the code of a browser that came back, once. Returns the token that signs in; undefined if the issuer refused.
+   * Redeems the code of a browser that came back. Returns the token that signs in; undefined if the issuer refused.
    * @throws OutboundError if the issuer cannot be reached, or issues no token, UNAUTHORIZED if the browser comes from elsewhere
    */
   async complete(
-    request: PendingAuthorization,
+    external: ExternalAuthorization,
     signer: Signer,
-    { code, issuer, state }: { code: string | undefined; issuer: string | undefined; state: string },
+    { code, issuer, state, source }: ExternalResponse,
   ): Promise<string | undefined> {
-    const { external } = request
-    const isOwn = external?.signerId === signer.id && isEqualInConstantTime(external.state, state)
-    const isOfIssuer = issuer === undefined || issuer === external?.endpoints.issuer
-    if (!external || !isOwn || !isOfIssuer) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in' })
-    request.external = undefined
+    const isOwn = external.signerId === signer.id && isEqualInConstantTime(external.state, state)
+    const isOfIssuer = issuer === undefined || issuer === external.issuer
+    if (!isOwn || !isOfIssuer) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in' })
     if (code === undefined) return undefined
-    this.#requirePlace(request)
-    const { value } = await this.#signers.outbound.postForm(external.endpoints.token, {
+    this.#requirePlace(source)
+    const { value } = await this.#signers.outbound.postForm(external.tokenEndpoint, {
       grant_type: 'authorization_code',
       client_id: signer.clientId ?? '',
       code,
@@ -97,7 +137,7 @@ export class ExternalAuthorizations {
     return token
   }
 
-  #requirePlace({ source }: PendingAuthorization): void {
+  #requirePlace(source: string): void {
     const seconds = this.#limit.take(source, this.#clock.monotonic())
     if (seconds > 0) throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { retryAfterSeconds: seconds })
   }
@@ -143,7 +183,7 @@ async function readNonce(idToken: string): Promise<unknown> {
   }
 }
 
-/** The id of the request that a state belongs to. */
+/** The request that a state belongs to. */
 export function readRequestId(state: string): string {
-  return state.slice(0, state.indexOf('.'))
+  return state.slice(0, Math.max(0, state.indexOf('.')))
 }

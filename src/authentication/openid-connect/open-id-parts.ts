@@ -1,7 +1,9 @@
 // The parts of the controller that OpenID Connect uses, and its own.
+import type { Kysely } from 'kysely'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Authority } from '../../pki/authority.ts'
 import type { Config } from '../../settings/config.ts'
+import type { Database } from '../../storage/database.ts'
 import type { ExtensionRequests } from '../credentials/extension-requests.ts'
 import type { MfaParts } from '../mfa/mfa-records.ts'
 import type { SignInParts } from '../sign-in/sign-in-attempt.ts'
@@ -12,6 +14,7 @@ import { AuthorizationRequests } from './authorization-requests.ts'
 import { ExternalAuthorizations } from './external-authorization.ts'
 import { Issuers } from './issuers.ts'
 import { RevokedTokens } from './revoked-tokens.ts'
+import { SealedTexts } from './sealed-texts.ts'
 
 export interface OpenIdConnect {
   readonly issuers: Issuers
@@ -31,18 +34,20 @@ export interface OpenIdParts extends SignInParts, MfaParts {
   readonly openIdConnect: OpenIdConnect
 }
 
-export function createOpenIdConnect({
-  auth,
-  clock,
-  config,
-  tokenKeys,
-  isShared,
-}: Pick<OpenIdParts, 'auth' | 'clock' | 'config' | 'tokenKeys'> & { readonly isShared: boolean }) {
+interface OwnParts extends Pick<OpenIdParts, 'auth' | 'clock' | 'config' | 'tokenKeys'> {
+  readonly db: Kysely<Database>
+  /** The key of what clients carry between the steps of a sign-in: that of every controller of the network. */
+  readonly key: Buffer
+  readonly catchUp: (() => Promise<void>) | undefined
+}
+
+export function createOpenIdConnect({ auth, catchUp, clock, config, db, key, tokenKeys }: OwnParts) {
   const revokedTokens = new RevokedTokens()
+  const texts = new SealedTexts(key)
   return {
     issuers: new Issuers(config),
-    requests: new AuthorizationRequests(clock, undefined, isShared),
-    externalAuthorizations: new ExternalAuthorizations({ clock, signers: auth.signers }),
+    requests: new AuthorizationRequests({ catchUp, clock, db, texts }),
+    externalAuthorizations: new ExternalAuthorizations({ clock, signers: auth.signers, texts }),
     accessTokens: new VerifiedAccessTokens(clock, tokenKeys, revokedTokens),
     revokedTokens,
   } satisfies OpenIdConnect

@@ -1,6 +1,9 @@
 // The sign-in of an authorization request: by the steps of every sign-in, with an API session that owes what is still pending.
 
+import { apiSessions } from '../../definitions/resources/api-sessions.ts'
 import { errors } from '../../foundation/errors.ts'
+import { find } from '../../storage/entities/entities.ts'
+import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { callerFromApiSession } from '../api-sessions/callers.ts'
 import type { ClientInfo } from '../api-sessions/create-api-session.ts'
@@ -12,7 +15,6 @@ import { signIn } from '../sign-in/flow.ts'
 import { findOutstandingFactors, findProvenSigners, type OutstandingFactors } from '../sign-in/second-factors.ts'
 import type { Credentials } from '../sign-in/sign-in-attempt.ts'
 import type { PendingAuthorization } from './authorization-requests.ts'
-import { endSession } from './end-session.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 
 /** The report that a client sends with its credential. */
@@ -22,8 +24,8 @@ export interface ReportedInfo extends Omit<ClientInfo, 'clientId'> {
 }
 
 /**
- * Signs the client of a request in. An earlier sign-in of the request ends, with all that it had passed.
- * @throws INVALID_AUTH, COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS
+ * Signs the client of a request in, and returns the request as it is then. An earlier sign-in of it ends, with all that it had passed.
+ * @throws INVALID_AUTH, COULD_NOT_VALIDATE, SERVER_TOO_MANY_REQUESTS, UNAUTHORIZED if the time of the request is over
  */
 export async function signInToRequest(
   parts: OpenIdParts,
@@ -32,19 +34,14 @@ export async function signInToRequest(
   method: Method,
   credentials: Credentials,
   { csr, remoteAddress, ...info }: ReportedInfo,
-): Promise<void> {
-  const { requests } = parts.openIdConnect
-  const clientInfo = { configTypes: request.configTypes, ...info, clientId: request.clientId }
+): Promise<PendingAuthorization> {
+  const { browser, clientId, codeChallenge, configTypes, nonce, redirectUri, requestId, scopes } = request
+  const { envInfo, sdkInfo } = info
+  const pending = { browser, csr, envInfo, nonce, remoteAddress, scopes, sdkInfo }
+  const signedIn = { id: requestId, authorization: { codeChallenge, redirectUri }, pending }
+  const clientInfo = { configTypes, ...info, clientId, request: signedIn }
   const { apiSession, externalTokens } = await signIn(parts, context, method, credentials, clientInfo)
-  const earlier = request.login
-  // Its code may have been redeemed meanwhile, or its time be over.
-  const isUnderWay = requests.find(request.id) === request
-  if (isUnderWay) {
-    const { envInfo, sdkInfo } = info
-    requests.setLogin(request, { apiSessionId: apiSession.id, csr, envInfo, externalTokens, remoteAddress, sdkInfo })
-  }
-  const endedId = isUnderWay ? earlier?.apiSessionId : apiSession.id
-  if (endedId !== undefined) await endSession(parts, context, endedId)
+  return { ...request, login: { ...pending, externalTokens, apiSessionId: apiSession.id } }
 }
 
 /** Passes the second factor by a code. @throws MFA_NOT_ENROLLED, MFA_INVALID_TOKEN, SERVER_TOO_MANY_REQUESTS */
@@ -81,35 +78,54 @@ export function toOwner({ id, identity }: LiveApiSession): MfaOwner {
 /** Returns the factors that a request still owes. Undefined if nothing; `primary` if it has to begin, or its session has ended. */
 export function findPendingFactors(
   parts: OpenIdParts,
-  request: PendingAuthorization,
+  { login }: PendingAuthorization,
 ): OutstandingFactors | 'primary' | undefined {
-  const { auth, clock } = parts
-  const session = findSession(parts, request)
+  return login ? findSessionFactors(parts, login.apiSessionId, login.externalTokens) : 'primary'
+}
+
+/** The same for the session of a sign-in, and the tokens that came with that. */
+export function findSessionFactors(
+  { auth, clock }: OpenIdParts,
+  apiSessionId: string,
+  externalTokens: readonly VerifiedToken[],
+): OutstandingFactors | 'primary' | undefined {
+  const session = auth.apiSessions.get(apiSessionId)
   if (!session) return 'primary'
-  const tokens = request.login?.externalTokens ?? []
-  const provenSigners = findProvenSigners(tokens, session.identity, auth.signers.directory, clock.now())
+  const provenSigners = findProvenSigners(externalTokens, session.identity, auth.signers.directory, clock.now())
   const pending = findOutstandingFactors(session, auth.policies.get(session.identity.authPolicyId), provenSigners)
   return pending.totp || pending.signer !== undefined ? pending : undefined
 }
 
 /**
- * Adds the token of an external signer to a sign-in that owes it as second factor. Returns false if it owes none, or is not signed in.
+ * Adds the token of an external signer to a sign-in that owes it as second factor, and returns the request as it is then; undefined if it
+ * owes none, or is not signed in.
  * @throws INVALID_AUTH if the token is not one of the identity
  */
 export async function addExternalToken(
   parts: OpenIdParts,
+  { origin }: Context,
   request: PendingAuthorization,
   token: string,
-): Promise<boolean> {
+): Promise<PendingAuthorization | undefined> {
   const { login } = request
   const pending = findPendingFactors(parts, request)
-  if (!login || pending === undefined || pending === 'primary' || pending.signer === undefined) return false
+  if (!login || pending === undefined || pending === 'primary' || pending.signer === undefined) return undefined
   const { verified } = await parts.auth.signers.verifier.verifyAll(parts.contexts, [token])
-  // Another sign-in of the request may have begun meanwhile.
-  if (request.login !== login) return false
-  const proven = { ...login, externalTokens: [...login.externalTokens, ...verified] }
-  const remaining = findPendingFactors(parts, { ...request, login: proven })
+  const proven = { ...request, login: { ...login, externalTokens: [...login.externalTokens, ...verified] } }
+  const remaining = findPendingFactors(parts, proven)
   if (remaining !== undefined && remaining !== 'primary' && remaining.signer !== undefined) throw errors.INVALID_AUTH()
-  request.login = proven
-  return true
+  const { apiSessionId, externalTokens } = proven.login
+  const context = parts.contexts.create({ kind: 'system' }, origin)
+  const isStored = await context.write(async (tx) => {
+    const session = await find(tx, apiSessions, apiSessionId)
+    // Another sign-in of the request may have begun meanwhile, or its tokens be issued.
+    if (!session?.authorization?.pending) return false
+    const authorization = {
+      ...session.authorization,
+      pending: { ...session.authorization.pending, externalTokens },
+    }
+    await parts.entities.update(tx, apiSessions, session, { authorization }, { audit: 'none' })
+    return true
+  })
+  return isStored ? proven : undefined
 }

@@ -10,6 +10,37 @@ export interface FormerRefreshToken {
   readonly exchangedAtAge: number
 }
 
+/** A sign-in by OpenID Connect: what decides to whom its code is given, and, until its tokens are issued, what they will say. */
+export interface StoredAuthorization {
+  readonly redirectUri: string
+  /** SHA-256 of a secret of the client, base64url. */
+  readonly codeChallenge: string
+  readonly pending: PendingTokens | null
+}
+
+/** The part of a sign-in that its tokens will show: the client asked for it, proved or reported it. */
+interface PendingTokens {
+  readonly scopes: readonly ('openid' | 'offline_access')[]
+  readonly nonce?: string | undefined
+  /** The hash of the key of the browser that signed in by a page. */
+  readonly browser?: string | undefined
+  /** The tokens of external signers that came with the credential, or as a second factor. */
+  readonly externalTokens: readonly {
+    readonly signerId: string
+    readonly signerRules: string
+    readonly signerKey: string
+    readonly subject: string
+    readonly isExternalId: boolean
+    readonly validUntil: number
+  }[]
+  readonly envInfo?: Readonly<Record<string, unknown>> | undefined
+  readonly sdkInfo?: Readonly<Record<string, unknown>> | undefined
+  /** The request for a session certificate. */
+  readonly csr?: string | undefined
+  /** Address and port of the client. */
+  readonly remoteAddress: string
+}
+
 /** A factor that a session still owes. */
 const authQuery = requiredObject(
   {
@@ -60,6 +91,13 @@ export const apiSessions = defineResource({
     formerRefreshTokens: f.json(typed<readonly FormerRefreshToken[]>({ type: 'array' }), {
       access: 'internal',
       default: [],
+      masked: true,
+    }),
+    // The authorization request that it began by, which leads to one session at a time, and what is known of it.
+    authorizationRequestId: f.text({ access: 'internal', nullable: true }),
+    authorization: f.json(typed<StoredAuthorization>({ type: 'object' }), {
+      access: 'internal',
+      nullable: true,
       masked: true,
     }),
     // Whether tokens were issued for it; and when it ends at the latest: with its sign-in until then, and with the last token from

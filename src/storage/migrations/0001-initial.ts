@@ -280,6 +280,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       ['clientId', 'text', 'null'],
       ['refreshTokenId', 'text', 'null'],
       ['formerRefreshTokens', 'text'],
+      ['authorizationRequestId', 'text', 'null'],
+      ['authorization', 'text', 'null'],
       ['hasTokens', 'integer'],
       ['endsAt', 'integer', 'null'],
       ['authenticatedAt', 'integer'],
@@ -303,6 +305,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       isInOrder: true,
     },
   )
+  // Most sessions did not begin by a request.
+  await index(db, 'api_sessions', ['authorizationRequestId'], true, 'authorizationRequestId')
   await records(
     'mfa_enrollments',
     [
