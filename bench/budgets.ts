@@ -93,4 +93,5 @@ export const bounds = {
   /** The growth of memory from the first third of a soak to the last: of the heap, and of the process. */
   heapGrowthPercent: 3,
   residentGrowthPercent: 5,
+  descriptorGrowthPercent: 3,
 } as const

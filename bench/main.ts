@@ -16,6 +16,7 @@ import { failUnmeasured, isMet, type Report, type Result } from './report/result
 import { mediansOf } from './report/statistics.ts'
 import { adoptionMeasurements } from './scenarios/adoption.ts'
 import { clusterMeasurements } from './scenarios/cluster.ts'
+import { clusterSoakMeasurement } from './scenarios/cluster-soak.ts'
 import { growthMeasurements } from './scenarios/growth.ts'
 import { routerModelMeasurements } from './scenarios/router-model.ts'
 import { routerMeasurements } from './scenarios/routers.ts'
@@ -51,9 +52,10 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function run(options: Options): Promise<number> {
-  const { soakMinutes } = options
+  const { soakMinutes, isClusterSoak } = options
+  const measureSoak = isClusterSoak ? clusterSoakMeasurement : soakMeasurement
   const measurements =
-    soakMinutes === undefined ? selectMeasurements(models[options.model], options.only) : [soakMeasurement(soakMinutes)]
+    soakMinutes === undefined ? selectMeasurements(models[options.model], options.only) : [measureSoak(soakMinutes)]
   if (options.isList) {
     for (const { section, name } of measurements) process.stdout.write(`${section}: ${name}\n`)
     return 0

@@ -20,6 +20,8 @@ export interface Options {
   readonly isCheck: boolean
   /** The duration of a load that is measured in place of everything else. */
   readonly soakMinutes: number | undefined
+  /** Whether that load is at several controllers of one network. */
+  readonly isClusterSoak: boolean
   readonly isList: boolean
 }
 
@@ -43,6 +45,7 @@ export const usage = `Measures the controller. It starts one on a fresh data dir
   --check           exits with 1 where a bound is exceeded
   --soak [MINUTES]  only whether memory grows under a mixed load; ${DEFAULT_SOAK_MINUTES} minutes unless said otherwise;
                     exits with 1 where it does
+  --cluster         with --soak, at three controllers with routers, of which one is killed every ten minutes
   --networks DIR    keeps loaded networks in DIR and uses those that an earlier run has kept there
   --profile DIR     writes a CPU profile of each kind of request, and sums it up; its times count for nothing
   --list            shows what can be measured
@@ -59,6 +62,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   if (values.help) return undefined
   const model = modelNames.find((name) => name === values.model)
   if (!model) throw new UsageError(`--model must be one of ${modelNames.join(', ')}`)
+  if (values.cluster && values.soak === undefined) throw new UsageError('--cluster is said with --soak')
   return {
     model,
     seconds: positive('seconds', values.seconds),
@@ -68,6 +72,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
     compare: values.compare === undefined ? undefined : readReport(values.compare),
     profile: values.profile,
     networks: values.networks,
+    isClusterSoak: values.cluster,
     soakMinutes: values.soak === undefined ? undefined : positive('soak', values.soak),
     isCheck: values.check || values.soak !== undefined,
     isList: values.list,
@@ -88,6 +93,7 @@ function parse(args: readonly string[]) {
         profile: { type: 'string' },
         networks: { type: 'string' },
         soak: { type: 'string' },
+        cluster: { type: 'boolean', default: false },
         check: { type: 'boolean', default: false },
         list: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },

@@ -10,7 +10,7 @@ import { requestBytes } from '../generator/requests.ts'
 import { exchange } from './exchange.ts'
 import type { CommitFigures, MemoryFigures, Question } from './inside.ts'
 import { readLauncherSettings } from './launcher-settings.ts'
-import { cpuMicroseconds, residentBytes } from './process-figures.ts'
+import { countDescriptors, cpuMicroseconds, residentBytes } from './process-figures.ts'
 
 export const ADMINISTRATOR = { username: 'admin', password: 'correct horse battery' } as const
 
@@ -85,6 +85,11 @@ export class ControllerProcess {
 
   get residentBytes(): number {
     return residentBytes(this.#pid)
+  }
+
+  /** The number of files and connections that it has open. */
+  get descriptors(): number {
+    return countDescriptors(this.#pid)
   }
 
   /**

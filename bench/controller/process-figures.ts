@@ -53,6 +53,11 @@ export function maxDescriptors(): number {
   return most === 'unlimited' ? Number.POSITIVE_INFINITY : Number(most)
 }
 
+/** The number of files and connections that a process has open. */
+export function countDescriptors(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length
+}
+
 /** Resident memory of a process, bytes. */
 export function residentBytes(pid: number): number {
   const [, kibibytes = Number.NaN] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []

@@ -13,7 +13,7 @@ export interface OpenConnectionOptions {
 }
 
 export interface OpenConnection {
-  /** Sends a request. @throws if the connection ends before the response */
+  /** Sends a request. @throws if the connection ends before the response, or has ended already */
   ask(request: Uint8Array): Promise<HttpResponse>
   close(): void
 }
@@ -21,6 +21,7 @@ export interface OpenConnection {
 /** Resolves once the handshake is over. @throws if it fails */
 export function openConnection({ credential, onTicket, ...options }: OpenConnectionOptions): Promise<OpenConnection> {
   return new Promise((resolve, reject) => {
+    let failure: Error | undefined
     let waiting: { succeed(response: HttpResponse): void; fail(error: Error): void } | undefined
     // The context of a client is made only now: so many at once would fill the memory.
     const secureContext = credential && createSecureContext(credential)
@@ -31,6 +32,7 @@ export function openConnection({ credential, onTicket, ...options }: OpenConnect
           resolve({
             ask: (request) =>
               new Promise((succeed, fail) => {
+                if (failure) return fail(failure)
                 waiting = { succeed, fail }
                 connection.send(request)
               }),
@@ -39,6 +41,7 @@ export function openConnection({ credential, onTicket, ...options }: OpenConnect
         ...(onTicket && { onTicket }),
         onResponse: (response) => waiting?.succeed(response),
         onFailure: (error) => {
+          failure = error
           reject(error)
           waiting?.fail(error)
         },

@@ -50,7 +50,7 @@ export interface GrowthFigures extends Named {
   readonly atMostTimes: number
 }
 
-export type Unit = 'µs' | 'ms' | 's' | 'KB' | 'MB' | '/s' | '%' | '×'
+export type Unit = 'µs' | 'ms' | 's' | 'KB' | 'MB' | '/s' | '%' | '×' | ''
 
 /** One number about something that happens as a whole. */
 export interface Fact extends Named {

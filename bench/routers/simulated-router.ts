@@ -59,11 +59,14 @@ export class SimulatedRouter {
   announcements = 0
   /** The number of sets of changes of the data model that it received. */
   changes = 0
+  /** Settles when its connection has ended. */
+  readonly closed: Promise<void>
   #onState: () => void = () => {}
   #onChange: () => void = () => {}
 
   private constructor(socket: TLSSocket) {
     this.#socket = socket
+    this.closed = new Promise((resolve) => socket.on('close', () => resolve()))
     socket.on('data', (chunk: Buffer) => {
       this.#reader.push(chunk)
       for (let message = this.#reader.next(); message; message = this.#reader.next()) this.#take(message)

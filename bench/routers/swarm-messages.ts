@@ -24,6 +24,9 @@ export type SwarmCommand =
       readonly routers: readonly RouterIdentity[]
       readonly release?: Release
     }
+  /** Has each router follow each of several controllers, and come back whenever it loses one. */
+  | { readonly kind: 'stay'; readonly targets: readonly Target[]; readonly routers: readonly RouterIdentity[] }
+  | { readonly kind: 'countConnections' }
   | { readonly kind: 'synchronize'; readonly at: number }
   | { readonly kind: 'countAnnouncements' }
   | { readonly kind: 'follow' }
@@ -56,6 +59,7 @@ export interface Dialed {
  */
 export type SwarmResult =
   | { readonly kind: 'connected' }
+  | { readonly kind: 'connections'; readonly count: number }
   | ({ readonly kind: 'synchronized' } & Synchronized)
   | { readonly kind: 'announcements'; readonly count: number }
   | { readonly kind: 'following' }

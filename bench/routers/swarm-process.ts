@@ -1,7 +1,11 @@
 // The process of the simulated routers: does what the bench says, one command after the other.
+import { setTimeout as wait } from 'node:timers/promises'
 import { forEach } from '../controller/api.ts'
+import type { Target } from '../generator/connection.ts'
 import { SimulatedRouter } from './simulated-router.ts'
-import type { Dialed, SwarmCommand, SwarmResult } from './swarm-messages.ts'
+import type { Dialed, RouterIdentity, SwarmCommand, SwarmResult } from './swarm-messages.ts'
+
+const COME_BACK_MS = 1_000
 
 let routers: readonly SimulatedRouter[] = []
 
@@ -12,6 +16,11 @@ async function run(command: SwarmCommand): Promise<SwarmResult> {
         SimulatedRouter.connect(command.target, router, command.release),
       )
       return { kind: 'connected' }
+    case 'stay':
+      await Promise.all(command.targets.flatMap((target) => command.routers.map((router) => stay(target, router))))
+      return { kind: 'connected' }
+    case 'countConnections':
+      return { kind: 'connections', count: connections }
     case 'synchronize':
       return { kind: 'synchronized', ...(await getRouter(command.at).synchronize()) }
     case 'countAnnouncements':
@@ -27,6 +36,25 @@ async function run(command: SwarmCommand): Promise<SwarmResult> {
     case 'dial':
       return { kind: 'dialed', ...(await dial(command)) }
   }
+}
+
+let connections = 0
+
+/** Resolves once a router follows a controller. From then on, it comes back whenever it loses it. */
+async function stay(target: Target, identity: RouterIdentity): Promise<void> {
+  const router = await SimulatedRouter.connect(target, identity, 2)
+  const isFollowing = await Promise.race([router.follow().then(() => true), router.closed.then(() => false)])
+  if (!isFollowing) return comeBack(target, identity)
+  connections += 1
+  router.closed.then(() => {
+    connections -= 1
+    return comeBack(target, identity)
+  })
+}
+
+async function comeBack(target: Target, identity: RouterIdentity): Promise<void> {
+  await wait(COME_BACK_MS)
+  await stay(target, identity).catch(() => comeBack(target, identity))
 }
 
 const countChanges = () => routers.reduce((sum, { changes }) => sum + changes, 0)

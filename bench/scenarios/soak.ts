@@ -17,7 +17,7 @@ import { median } from '../report/statistics.ts'
 import { roleChanges } from '../workloads/administration.ts'
 import { ownServices, poll } from '../workloads/clients.ts'
 
-const MINUTE_MS = 60_000
+export const MINUTE_MS = 60_000
 const BYTES_A_MEGABYTE = 1_000_000
 
 // Memory is read so often, but not in a shorter interval, because each reading collects garbage twice.
@@ -33,7 +33,7 @@ const SIGN_INS = { inFlight: 1, pauseMilliseconds: 200 } as const
 const REST_BETWEEN_RECORDS_MS = 250
 
 // These clients only sign in. Each has as many API sessions as it may have after a few seconds, and loses the oldest ones.
-const SIGNING_IN = 10
+export const SIGNING_IN = 10
 const SESSIONS_PER_IDENTITY = 5
 const NAMED_IDENTITIES = 500
 
@@ -72,7 +72,7 @@ export function soakMeasurement(minutes: number): Measurement {
 }
 
 /** Requests of clients and administrators, in a proportion that many networks have. */
-async function mixedRequests(network: Network): Promise<Buffer[]> {
+export async function mixedRequests(network: Network): Promise<Buffer[]> {
   const { api } = network
   const clients = (await enrolledClients(network)).slice(0, -SIGNING_IN)
   const report = { id: 'soak', typeId: 'OS', type: 'Linux', version: '6.1.0' }
@@ -151,7 +151,7 @@ function trafficFacts(outcomes: readonly Outcome[]): Fact[] {
 }
 
 /** The course of the memory, and its growth from the first to the last third of what counts. All by medians. */
-function memoryFacts(samples: readonly MemoryFigures[]): Fact[] {
+export function memoryFacts(samples: readonly MemoryFigures[]): Fact[] {
   const counting = samples.slice(Math.ceil(samples.length * WARM_UP))
   const third = Math.ceil(counting.length / 3)
   const kinds = [
@@ -178,6 +178,6 @@ function memoryFacts(samples: readonly MemoryFigures[]): Fact[] {
   })
 }
 
-function fact(name: string, value: number, unit: Fact['unit'], atMost: number | null = null): Fact {
+export function fact(name: string, value: number, unit: Fact['unit'], atMost: number | null = null): Fact {
   return { kind: 'fact', section: 'soak', name, value, unit, atMost }
 }
