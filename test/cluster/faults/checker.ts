@@ -122,21 +122,29 @@ function findOldReads(changes: readonly LoggedChange[], { writes, reads }: Histo
   return violations
 }
 
-function findLateGrants({ writes, grants }: History, leaseMs: number): string[] {
+function findLateGrants(history: History, leaseMs: number): string[] {
+  return findAgesOfEnds(history).flatMap(({ grant: { node, kind, subject }, age }) =>
+    age <= leaseMs ? [] : [`${node} granted ${kind} ${subject} ${Math.round(age)} ms after its end`],
+  )
+}
+
+/** The grants of rights that had ended, each with the age of that end. */
+export function findAgesOfEnds({ writes, grants }: History): { grant: Grant; age: Moment }[] {
   const bySubject = new Map<string, Write[]>()
   for (const write of writes) {
     if (write.kind !== 'end session' && write.kind !== 'set policy') continue
-    bySubject.set(write.subject, [...(bySubject.get(write.subject) ?? []), write])
+    const ofSubject = bySubject.get(write.subject) ?? []
+    bySubject.set(write.subject, ofSubject)
+    ofSubject.push(write)
   }
   return grants.flatMap((grant) => {
-    const age = findAgeOfEnd(grant, bySubject.get(grant.subject) ?? [])
-    if (!grant.isGranted || age === undefined || age <= leaseMs) return []
-    return [`${grant.node} granted ${grant.kind} ${grant.subject} ${Math.round(age)} ms after its end`]
+    const age = grant.isGranted ? findAgeOfEnd(grant, bySubject.get(grant.subject) ?? []) : undefined
+    return age === undefined ? [] : [{ grant, age }]
   })
 }
 
 /** How long before a grant was asked for its right had ended; undefined if it had not, or may have been given again. */
-export function findAgeOfEnd({ begun, ended }: Grant, writes: readonly Write[]): Moment | undefined {
+function findAgeOfEnd({ begun, ended }: Grant, writes: readonly Write[]): Moment | undefined {
   const ends = writes.filter(({ value = 0, result }) => value === 0 && result === 'acknowledged')
   const last = ends.filter((write) => write.ended <= begun).toSorted((a, b) => a.ended - b.ended)
   // The first end after the last moment at which the right may have been given.

@@ -6,7 +6,7 @@ import { listDifferentTables } from '../../../src/storage/sqlite/row-digest.ts'
 import { TestPostgres } from '../../world/postgres.ts'
 import { random } from '../../world/random.ts'
 import { Callers } from './callers.ts'
-import { findAgeOfEnd, findViolations } from './checker.ts'
+import { findAgesOfEnds, findViolations } from './checker.ts'
 import { History, type Write } from './history.ts'
 import { NodeProcesses } from './node-processes.ts'
 import { prepare, times } from './prepare.ts'
@@ -26,20 +26,13 @@ const count = (writes: readonly Write[], result: Write['result']) =>
   writes.filter((write) => write.result === result).length
 
 /** Says what the run was like: a run that met nothing proves nothing. */
-function report({ writes, reads, grants }: History, met: ReadonlyMap<string, number>): void {
+function report(history: History, met: ReadonlyMap<string, number>): void {
+  const { writes, reads, grants } = history
   const faults = [...met].map(([name, number]) => `${number} ${name}`).join(', ')
-  const ages = grants
-    .filter(({ isGranted }) => isGranted)
-    .map(
-      (grant) =>
-        findAgeOfEnd(
-          grant,
-          writes.filter(({ subject }) => subject === grant.subject),
-        ) ?? 0,
-    )
+  const oldest = findAgesOfEnds(history).reduce((most, { age }) => Math.max(most, age), 0)
   process.stdout.write(
     `seed ${SEED}: ${faults}; ${count(writes, 'acknowledged')} writes acknowledged, ${count(writes, 'unknown')} unknown, ` +
-      `${reads.length} reads, ${grants.length} grants or refusals, the latest ${Math.round(Math.max(0, ...ages))} ms after the end of its right\n`,
+      `${reads.length} reads, ${grants.length} grants or refusals, the latest ${Math.round(oldest)} ms after the end of its right\n`,
   )
 }
 
