@@ -161,6 +161,20 @@ describe('a run of some things', () => {
   )
 
   it(
+    'kills two of three controllers under such a load, and finds no change lost and their rows alike',
+    async () => {
+      const figures = join(home, 'cluster-soak.json')
+      const { stderr } = await bench(...flags, '--soak', '0.05', '--cluster', '--json', figures)
+
+      const { results } = JSON.parse(readFileSync(figures, 'utf8')) as Report
+      const kills = results.find(({ name }) => name.endsWith('three controllers: kills'))
+      expect({ stderr, failed: results.filter(({ kind }) => kind === 'failed') }).toEqual({ stderr: '', failed: [] })
+      expect(kills).toMatchObject({ value: 2 })
+    },
+    5 * MINUTES,
+  )
+
+  it(
     'measures bursts of load also if nothing was measured before them',
     async () => {
       const figures = join(home, 'bursts.json')
