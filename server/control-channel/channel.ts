@@ -3,7 +3,8 @@
 import type { Clock } from '../../src/foundation/clock.ts'
 import { Connection, type ConnectionSource, type ConnectionType } from './connection.ts'
 import { ChannelHeader, ContentType } from './content-types.ts'
-import { encodeBool, encodeInt32, encodeUint64 } from './header-values.ts'
+import { encodeBool, encodeInt32 } from './header-values.ts'
+import { Heartbeats } from './heartbeats.ts'
 import { encodeHead, encodeMessage, type Message, type ReplyTarget, type SkippedMessage } from './message.ts'
 
 /** The reason why a channel ended, for the log. */
@@ -35,20 +36,6 @@ export interface SendOptions {
   /** The message that this one replies to. */
   readonly replyTo?: ReplyTarget
 }
-
-// A heartbeat goes out if the last one is older than this, on the next message or by itself.
-const HEARTBEAT_INTERVAL_MS = 10_000
-
-// A router that has not responded to heartbeats for this long is gone, though TCP has not noticed. Asked first after a minute.
-const HEARTBEAT_TIMEOUT_MS = 30_000
-const HEARTBEAT_GRACE_MS = 60_000
-
-// They hold a time in nanoseconds.
-const HEARTBEAT_BYTES = 8
-const NANOSECONDS_PER_MS = 1_000_000n
-
-// The owner of the channels calls `tick` once a second. If it comes later than this, the process stalled.
-const MAX_TICK_PAUSE_MS = 5_000
 
 // A router that does not read loses its channel before it costs more memory than this.
 const MAX_UNSENT_BYTES = 32 * 1024 * 1024
@@ -82,17 +69,11 @@ export interface ChannelOptions {
 export class Channel {
   readonly #clock: Clock
   readonly #handlers: ChannelHandlers
-  readonly #openedAt: number
+  readonly #heartbeats: Heartbeats
   readonly #connections = new Map<ConnectionType, Connection>()
   #sequence: number
-  #heartbeatSentAt = Number.NEGATIVE_INFINITY
-  #heartbeatResponseAt: number
-  /** The last heartbeat of the router, by its own clock, and when it came. */
-  #lastHeartbeat: { readonly sentAtNs: bigint; readonly receivedAt: number } | undefined
-  #headStartMs = 0
   /** When the router last sent anything over a connection that has ended. */
   #heardBeforeAt: number
-  #tickedAt: number
   #closeReason: CloseReason | undefined
   #messagesInProgress = 0
   #bytesInProgress = 0
@@ -102,10 +83,8 @@ export class Channel {
     this.#clock = clock
     this.#handlers = handlers
     this.#sequence = firstSequence
-    this.#openedAt = clock.monotonic()
-    this.#heartbeatResponseAt = this.#openedAt
-    this.#heardBeforeAt = this.#openedAt
-    this.#tickedAt = this.#openedAt
+    this.#heartbeats = new Heartbeats(clock)
+    this.#heardBeforeAt = clock.monotonic()
   }
 
   /** When the router last sent anything, by the monotonic clock. */
@@ -113,6 +92,16 @@ export class Channel {
     let latest = this.#heardBeforeAt
     for (const { lastHeardAt } of this.#connections.values()) latest = Math.max(latest, lastHeardAt)
     return latest
+  }
+
+  /** Whether the router does not respond to heartbeats now. */
+  get isSilent(): boolean {
+    return this.#heartbeats.isSilent
+  }
+
+  /** Whether a request that is read now may have waited for longer than its client does. */
+  get areRequestsOld(): boolean {
+    return this.#heartbeats.areRequestsOld
   }
 
   get isOpen(): boolean {
@@ -185,23 +174,15 @@ export class Channel {
   tick(): void {
     if (!this.isOpen) return
     const now = this.#clock.monotonic()
-    const hasStalled = now - this.#tickedAt > MAX_TICK_PAUSE_MS
-    this.#tickedAt = now
-    // The response may be among what has not been read yet: timers run before the sockets are read.
     // A heartbeat may wait for the end of a long message, too.
-    if (this.#isReadingPaused || hasStalled || this.#isSendingLong(now)) this.#heartbeatResponseAt = now
-    // Only while it owes a response: after a stall of this process the last one is old, and the next one was not asked for.
-    const isJudged = now - this.#openedAt >= HEARTBEAT_GRACE_MS && this.#heartbeatResponseAt < this.#heartbeatSentAt
-    if (isJudged && now - this.#heartbeatResponseAt > HEARTBEAT_TIMEOUT_MS) this.close('no heartbeat response')
-    else if (this.#isHeartbeatDue(now)) this.send(ContentType.HEARTBEAT)
+    this.#heartbeats.tick(this.#isReadingPaused || this.#isSendingLong(now))
+    if (this.#heartbeats.isTimedOut) this.close('no heartbeat response')
+    else if (this.#heartbeats.isDue) this.send(ContentType.HEARTBEAT)
   }
 
   /** Until it is set to 0, the router computes that this controller responds sooner than it does by so many milliseconds. */
   setHeadStart(headStartMs: number): void {
-    const isRaised = headStartMs > this.#headStartMs
-    this.#headStartMs = headStartMs
-    // Its next heartbeat may be ten seconds away.
-    if (isRaised) this.#respondToHeartbeat()
+    if (this.#heartbeats.setHeadStart(headStartMs)) this.#respondToHeartbeat()
   }
 
   /** Ends the channel with all of its connections; only the first reason counts. */
@@ -245,11 +226,11 @@ export class Channel {
     this.#hasReceived = true
     const heartbeat = headers.get(ChannelHeader.HEARTBEAT)
     // At once: a router that waits for five seconds takes the controller for unresponsive.
-    if (heartbeat?.length === HEARTBEAT_BYTES) {
-      this.#lastHeartbeat = { sentAtNs: heartbeat.readBigUInt64LE(), receivedAt: this.#clock.monotonic() }
+    if (heartbeat) {
+      this.#heartbeats.take(heartbeat)
       this.#respondToHeartbeat()
     }
-    if (headers.has(ChannelHeader.HEARTBEAT_RESPONSE)) this.#heartbeatResponseAt = this.#clock.monotonic()
+    if (headers.has(ChannelHeader.HEARTBEAT_RESPONSE)) this.#heartbeats.takeResponse()
     if (type === ContentType.HEARTBEAT || type === ContentType.RECONNECT_PROBE) return
     if (type === ContentType.PING) this.sendResult(message, true)
     else this.#handle(message)
@@ -270,24 +251,13 @@ export class Channel {
     })
   }
 
-  /** The router subtracts from the present what it is sent: by its own clock, the time at which it sent a heartbeat. */
   #respondToHeartbeat(): void {
-    if (!this.#lastHeartbeat) return
-    const { sentAtNs, receivedAt } = this.#lastHeartbeat
-    const shiftMs = this.#clock.monotonic() - receivedAt + this.#headStartMs
-    const value = encodeUint64(sentAtNs + BigInt(Math.round(shiftMs)) * NANOSECONDS_PER_MS)
-    this.send(ContentType.HEARTBEAT, EMPTY, { headers: [[ChannelHeader.HEARTBEAT_RESPONSE, value]] })
-  }
-
-  #isHeartbeatDue(now: number): boolean {
-    return now - this.#heartbeatSentAt > HEARTBEAT_INTERVAL_MS
+    const { response } = this.#heartbeats
+    if (response) this.send(ContentType.HEARTBEAT, EMPTY, { headers: [[ChannelHeader.HEARTBEAT_RESPONSE, response]] })
   }
 
   #addHeartbeat(headers: Map<number, Buffer>): void {
-    const now = this.#clock.monotonic()
-    if (!this.#isHeartbeatDue(now)) return
-    this.#heartbeatSentAt = now
-    headers.set(ChannelHeader.HEARTBEAT, encodeUint64(BigInt(this.#clock.now()) * NANOSECONDS_PER_MS))
+    if (this.#heartbeats.isDue) headers.set(ChannelHeader.HEARTBEAT, this.#heartbeats.send())
   }
 
   #write(message: Message): void {

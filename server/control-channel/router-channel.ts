@@ -92,8 +92,12 @@ export class RouterChannel {
     })
     const keptDialsEndAt = findEndOfKeptDials(controller, hello, admitted.isNewProcess)
     const router = controller.routers.connected.connect(hello, isEdge, createConnection(this.#channel, hello))
-    const mayHaveKept = () => keptDialsEndAt !== undefined && controller.clock.monotonic() < keptDialsEndAt
-    this.#session = { controller, router, channel: this.#channel, mayHaveKept }
+    const isBack = () => keptDialsEndAt !== undefined && controller.clock.monotonic() < keptDialsEndAt
+    const findWait = () => {
+      if (this.#channel.areRequestsOld) return 'on its way'
+      return isBack() ? 'kept' : undefined
+    }
+    this.#session = { controller, router, channel: this.#channel, findWait }
     this.#connection = this.#channel.add(admitted)
   }
 

@@ -1,4 +1,4 @@
-// A router at three controllers that are stopped, cut off from the others and started again at random, while rights change and clients
+// A router at three controllers that are stopped, killed, cut off from the others and started again at random, while rights change and clients
 // dial. After each step its data model is that of every controller, all give the same rights, and no circuit was ended by a
 // controller that it does not belong to.
 import { expect, it } from 'vitest'
@@ -26,7 +26,7 @@ const TIMEOUT_MS = 120_000 + ROUNDS * 10_000
 const SEED = Number(process.env.CONTROLLER_TEST_SEED ?? 1)
 
 // Each of the first steps begins with one of these in their order, each later one with any.
-const FAILURES = ['cut off', 'stop', 'return', 'return'] as const
+const FAILURES = ['cut off', 'kill', 'return', 'return', 'stop'] as const
 const ACTIONS_OF_A_STEP = 10
 const SOON = { timeout: 30_000, interval: 20 }
 const LEASE_MS = 3_000
@@ -42,6 +42,8 @@ interface Node {
   manage: Management
   proxy: TcpProxy
   state: 'serving' | 'cut off' | 'stopped'
+  /** It is opened again on this one, if it was stopped. */
+  directory: string
 }
 
 interface Person extends Pick<TestClient, 'identityId' | 'apiSessionToken'> {}
@@ -114,6 +116,7 @@ class Experiment {
     report: () => this.#report(),
     fault: () => this.#reportFaults(),
     stop: () => this.#stop(),
+    kill: () => this.#kill(),
     'cut off': () => this.#cutOff(),
     return: () => this.#bringBack(),
   }
@@ -129,7 +132,14 @@ class Experiment {
   async #open(name: string, directory?: string): Promise<void> {
     const { node, proxy } = await world.cluster.openBehindProxy(name, directory)
     await waitForContact(node)
-    this.#nodes.set(name, { name, node, proxy, manage: await managementOf(node), state: 'serving' })
+    this.#nodes.set(name, {
+      name,
+      node,
+      proxy,
+      manage: await managementOf(node),
+      state: 'serving',
+      directory: node.directory,
+    })
   }
 
   async #connect(name: string): Promise<void> {
@@ -206,12 +216,23 @@ class Experiment {
     return ids.length > 0
   }
 
-  async #stop(): Promise<boolean> {
+  #stop(): Promise<boolean> {
+    return this.#end(({ node }) => world.cluster.stop(node))
+  }
+
+  /** Without a farewell. */
+  #kill(): Promise<boolean> {
+    return this.#end(async (one) => {
+      one.directory = await world.cluster.kill(one.node, one.proxy)
+    })
+  }
+
+  async #end(end: (one: Node) => Promise<void>): Promise<boolean> {
     const serving = this.#serving()
     if (serving.length < 2) return false
     const one = this.#dice.pick(serving)
     one.state = 'stopped'
-    await world.cluster.stop(one.node)
+    await end(one)
     for (const circuit of this.#circuits.values()) if (circuit.owner === one.name) circuit.isOrphaned = true
     return true
   }
@@ -232,7 +253,7 @@ class Experiment {
     const away = [...this.#nodes.values()].filter(({ state }) => state !== 'serving')
     if (away.length === 0) return false
     const one = this.#dice.pick(away)
-    if (one.state === 'stopped') await this.#open(one.name, one.node.directory)
+    if (one.state === 'stopped') await this.#open(one.name, one.directory)
     else {
       one.proxy.isHolding = false
       await waitForContact(one.node)

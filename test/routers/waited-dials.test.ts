@@ -1,5 +1,5 @@
-// Dials that a router kept while it was not connected to the controller: their clients may have given up.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+// Dials that a router kept while it was not connected to the controller, or did not reach it: their clients may have given up.
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { newName } from '../world/names.ts'
 import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { TestNetwork } from '../world/router/network.ts'
@@ -11,7 +11,10 @@ let network: TestNetwork
 beforeEach(async () => {
   network = await TestNetwork.start()
 })
-afterEach(() => network.close())
+afterEach(async () => {
+  vi.useRealTimers()
+  await network.close()
+})
 
 /** A service that an identity hosts by an SDK. */
 async function host(router: ForwardingRouter, sdkInfo: Record<string, string>): Promise<string> {
@@ -60,6 +63,38 @@ describe('a dial that a router may have kept for as long as its client waits', (
       expect(again.routes.map(({ circuitId }) => circuitId)).toEqual([accepted.circuitId])
     },
   )
+
+  it.each([1, 2] as const)('is refused if its connection was held up that long: router %i', async (release) => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    await network.close()
+    network = await TestNetwork.start()
+    const { clock } = network.world
+    const passSeconds = (count: number) => {
+      for (let second = 1; second <= count; second += 1) {
+        clock.advance(1_000)
+        vi.advanceTimersByTime(1_000)
+      }
+    }
+    const router = await network.router(release)
+    const serviceId = await host(router, goSdk('v1.7.0'))
+    const client = await network.client(serviceId)
+    passSeconds(1)
+    await router.wire.takeReply(router.wire.send(1))
+    // From now on nothing arrives, until all of it does.
+    router.wire.respondsToHeartbeats = false
+    passSeconds(6)
+
+    const refused = await router.dial(client)
+    expect(router.wire.respondToHeartbeat()).toBe(true)
+    router.wire.respondsToHeartbeats = true
+    const following = await router.dial(client)
+    passSeconds(1)
+    const accepted = await router.dial(client)
+
+    expect(refused.text).toContain('waited at its router')
+    expect(following.text).toContain('waited at its router')
+    expect(router.routes.map(({ circuitId }) => circuitId)).toEqual([accepted.circuitId])
+  })
 
   it.each([goSdk('v1.1.2'), goSdk('v0.26.1'), { type: 'ziti-sdk-c', version: '1.10.0' }, {}])(
     'creates a circuit if the host bears it: %j',

@@ -81,7 +81,7 @@ function createCircuit(session: RouterPeer, message: Message): Promise<void> | v
 }
 
 /** @throws RequestRefusedError: what a client makes its router send concerns this dial alone */
-function parseDial({ router, mayHaveKept }: RouterPeer, { headers, body }: Message): DialRequest {
+function parseDial({ router, findWait }: RouterPeer, { headers, body }: Message): DialRequest {
   if (body.length > MAX_DIAL_BODY_BYTES)
     throw new RequestRefusedError('other', `the request has a body of more than ${MAX_DIAL_BODY_BYTES} bytes`)
   const readText = (id: number) => headers.get(id)?.toString() ?? ''
@@ -91,7 +91,7 @@ function parseDial({ router, mayHaveKept }: RouterPeer, { headers, body }: Messa
     apiSessionToken: readText(CircuitHeader.API_SESSION_TOKEN),
     ...parseCollections(headers),
     instanceId: readText(CircuitHeader.INSTANCE_ID),
-    mayBeAbandoned: mayHaveKept(),
+    mayHaveWaited: findWait(),
   }
 }
 

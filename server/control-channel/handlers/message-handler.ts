@@ -1,6 +1,8 @@
 // The common part of the handlers of routers' messages: the router that they serve, bodies, limits, and refusals.
+
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
 import type { Controller } from '../../../src/controller.ts'
+import type { WaitingPlace } from '../../../src/network/circuits/dials.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { Channel } from '../channel.ts'
 import { ContentType } from '../content-types.ts'
@@ -11,8 +13,8 @@ export interface RouterPeer {
   readonly controller: Controller
   readonly router: ConnectedRouter
   readonly channel: Channel
-  /** Whether the dials that arrive now may be some that the router kept while it was away. */
-  readonly mayHaveKept: () => boolean
+  /** Returns the place at which the dials that arrive now may have waited; undefined if they did not. */
+  readonly findWait: () => WaitingPlace | undefined
 }
 
 /** Handles a message of a kind. Rejects with MalformedBodyError if the router has to lose its connection. */

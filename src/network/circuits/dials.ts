@@ -16,14 +16,17 @@ import { findHostPrograms, waitsForClient } from './abandoned-dials.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
 
+/** Kept by a router that was connected to no controller, or on its way over a connection that was held up. */
+export type WaitingPlace = 'kept' | 'on its way'
+
 /** The dial of a client that is connected to a router. */
 export interface DialRequest extends SessionClient {
   /** Selects the terminators that have exactly this instance id; empty for those without one. */
   readonly instanceId: string
   /** Data of the client for the host. */
   readonly peerData: PeerData
-  /** Whether its client may have given it up. */
-  readonly mayBeAbandoned?: boolean
+  /** The place at which it may have waited for longer than its client does. */
+  readonly mayHaveWaited?: WaitingPlace | undefined
 }
 
 /** In peer data: the public key by which one end encrypts. */
@@ -67,9 +70,10 @@ export class Dials {
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
     // Routers hand on a dial by OpenID Connect to any controller that they are connected to, and keep none for one.
-    const mayBeAbandoned = request.mayBeAbandoned && client.signedApiSessionId === undefined
+    const isKept = request.mayHaveWaited === 'kept' && client.signedApiSessionId === undefined
+    const mayBeAbandoned = isKept || request.mayHaveWaited === 'on its way'
     if (mayBeAbandoned && (await findHostPrograms(db, serviceId)).some(waitsForClient))
-      throw new RequestRefusedError('busy', 'the dial waited at its router until that was connected to a controller')
+      throw new RequestRefusedError('busy', 'the dial waited at its router until that reached a controller')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')
     const isSessionSigned = 'signed' in client.reference

@@ -1,4 +1,7 @@
 // Controllers of a cluster that routers reach at an address of each, and at one that leads to all, with simulated routers at them.
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { expect } from 'vitest'
 import { TestCluster } from '../cluster.ts'
 import type { TestController } from '../controller.ts'
@@ -81,6 +84,21 @@ export class RoutedCluster {
   /** Stops a controller, and keeps its directory. */
   async stop(node: TestController): Promise<void> {
     await this.cluster.stop(node)
+  }
+
+  /**
+   * Ends a controller as if its process was killed: what it does from this moment on reaches neither its directory nor the others.
+   * Returns the directory as it was left.
+   */
+  async kill(node: TestController, proxy: TcpProxy): Promise<string> {
+    const left = `${node.directory}-${randomUUID()}`
+    // By a process of its own, because SQLite's locks on a file end when this process closes the file.
+    execFileSync('cp', ['-a', node.directory, left])
+    proxy.close()
+    // It cannot commit any more what it would write at its end.
+    await this.cluster.stop(node).catch(() => undefined)
+    rmSync(node.directory, { recursive: true, force: true })
+    return left
   }
 
   async close(): Promise<void> {

@@ -59,6 +59,9 @@ export function groupOf({ headers }: Message): { id: string; secret: Buffer } {
 
 export class SimulatedRouter {
   readonly #socket: TLSSocket
+  /** Whether it responds to heartbeats, as routers do at once. */
+  respondsToHeartbeats: boolean
+  #unanswered: Buffer | undefined
   readonly #reader = new MessageReader({ ...MESSAGE_LIMITS, maxBodyBytes: 2 ** 30 })
   readonly received: Message[] = []
   /** Settles when the controller ends the connection, or the router does. */
@@ -71,6 +74,7 @@ export class SimulatedRouter {
 
   private constructor(socket: TLSSocket, respondsToHeartbeats: boolean) {
     this.#socket = socket
+    this.respondsToHeartbeats = respondsToHeartbeats
     this.closed = new Promise((resolve) => socket.once('close', () => resolve()))
     socket.on('error', () => {})
     socket.on('close', () => this.#wake())
@@ -79,7 +83,8 @@ export class SimulatedRouter {
       for (let message = this.#reader.next(); message; message = this.#reader.next()) {
         if (!this.takeAtOnce(message)) this.received.push(message)
         const heartbeat = message.headers.get(5)
-        if (heartbeat && respondsToHeartbeats) this.send(5, Buffer.alloc(0), [[6, heartbeat]])
+        if (heartbeat) this.#unanswered ??= heartbeat
+        if (this.respondsToHeartbeats) this.respondToHeartbeat()
       }
       this.#wake()
     })
@@ -134,6 +139,14 @@ export class SimulatedRouter {
     const sequence = this.#sequence++
     this.write(encodeMessage({ type, sequence, headers: new Map(headers), body: Buffer.from(body) }))
     return sequence
+  }
+
+  /** Responds to a heartbeat that has had no response. Returns whether there was one. */
+  respondToHeartbeat(): boolean {
+    const heartbeat = this.#unanswered
+    this.#unanswered = undefined
+    if (heartbeat) this.send(5, Buffer.alloc(0), [[6, heartbeat]])
+    return heartbeat !== undefined
   }
 
   /** Resolves when another message has come, also one that was taken at once. @throws if the connection ends */
