@@ -358,7 +358,7 @@ async function assemble(
   })
   const peers = new PeerAnnouncements(connected, presence)
   const controllerList = new ControllerList(connected)
-  const headStart = new HeadStart({ clock, connected, controllers: controllerList })
+  const headStart = new HeadStart({ clock, connected, presence, controllers: controllerList })
   cluster?.silence.onChange((isAny) => headStart.follow(isAny))
   const tokenKeys = new TokenKeys({ authority, cipher: secretCipher, clock, entities })
   const ticketKeys = new TicketKeys({ cipher: secretCipher, entities })

@@ -236,6 +236,9 @@ export class RouterChannel {
 function createConnection(channel: Channel, { hasDataModel }: RouterHello): RouterConnection {
   const protocol = hasDataModel ? 'grouped' : 'single'
   return {
+    get isSilent() {
+      return channel.isSilent
+    },
     get lastHeardAt() {
       return channel.lastHeardAt
     },

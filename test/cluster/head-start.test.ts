@@ -66,3 +66,30 @@ it('a controller has routers take it for the fastest one while another does not 
   expect(await takeResponse(wire)).toBeGreaterThanOrEqual(soonAfter(early))
   proxy.isHolding = false
 })
+
+it('a controller has a router take it for the fastest one while that does not reach another', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const [first, second] = await world.cluster.openBoth()
+  const router = await world.cluster.router(first, 'first', 'second')
+  await waitUntilAt(router, first, second)
+  const { wire } = router.at('first')
+  const silent = router.at('second').wire
+  const sentAt = 1_000n * SECOND_NS
+  await expect.poll(() => first.controller.cluster?.silence.names, SOON).toEqual([])
+  await expect.poll(() => beat(wire, sentAt), SOON).toBe(sentAt)
+
+  silent.respondsToHeartbeats = false
+  const isSilent = () => {
+    // Slowly, because a controller that stalls does not judge routers.
+    second.clock.advance(20)
+    return first.controller.routers.presence?.isSilentElsewhere(router.id)
+  }
+  await expect.poll(isSilent, SOON).toBe(true)
+  expect(await takeResponse(wire)).toBeGreaterThan(sentAt + SECOND_NS)
+
+  silent.respondsToHeartbeats = true
+  silent.respondToHeartbeat()
+  await expect.poll(() => first.controller.routers.presence?.isSilentElsewhere(router.id), SOON).toBe(false)
+  await expect.poll(() => beat(wire, sentAt), SOON).toBe(sentAt)
+})

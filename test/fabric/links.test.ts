@@ -51,6 +51,7 @@ function connect(routerId: string): ConnectedRouter {
   let router: ConnectedRouter
   const connection: RouterConnection = {
     announce: () => {},
+    isSilent: false,
     lastHeardAt: Number.NEGATIVE_INFINITY,
     sendFault: (fault: LinkFault) => faults.push({ to: routerId, ...fault }),
     close: () => connected.disconnect(router),

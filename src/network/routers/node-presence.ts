@@ -51,7 +51,8 @@ export function describeRouter(router: ConnectedRouter): ConnectedRouterFields {
     ...{ address, protocol, localBinding },
     ...{ costTags: [...costTags], groups: [...groups] },
   }))
-  return { hostname, supportedProtocols, syncStatus, versionInfo, modelMode: model.mode, isInTurn, listeners }
+  const fields = { hostname, supportedProtocols, syncStatus, versionInfo, modelMode: model.mode, isInTurn, listeners }
+  return router.connection.isSilent ? { ...fields, isSilent: true } : fields
 }
 
 /** Whether the others know of a router what it is now. It says where it accepts links when it connects. */
@@ -62,6 +63,7 @@ export function isSameRouter(fields: ConnectedRouterFields, known: ConnectedRout
     fields.syncStatus === known.syncStatus &&
     fields.modelMode === known.modelMode &&
     fields.isInTurn === known.isInTurn &&
+    fields.isSilent === known.isSilent &&
     fields.versionInfo.version === known.versionInfo.version &&
     fields.listeners.length === known.listeners.length &&
     fields.listeners.every(({ address }, at) => address === known.listeners[at]?.address) &&

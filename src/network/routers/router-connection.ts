@@ -271,6 +271,8 @@ export interface RouterConnection {
    * of several, it asks the fastest.
    */
   setHeadStart(headStartMs: number): void
+  /** Whether the router does not respond, as one that stands still or is out of reach. */
+  readonly isSilent: boolean
   /** When the router last sent anything, by the monotonic clock. */
   readonly lastHeardAt: number
   /** Ends the connection. The reason goes to the log only: routers are not told. */

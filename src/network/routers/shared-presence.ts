@@ -120,6 +120,12 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     return [...(connected.get(routerId) ? [node] : []), ...others.map(({ name }) => name)].sort()
   }
 
+  /** Whether a router is connected to another controller, and does not respond to it. */
+  isSilentElsewhere(routerId: string): boolean {
+    const { node } = this.#parts
+    return [...this.#nodes.values()].some((one) => one.name !== node && one.routers.get(routerId)?.fields.isSilent)
+  }
+
   /** The ids of the routers that a controller has, as that one said last. */
   listRouterIdsOf(name: string): string[] {
     const { connected, node } = this.#parts

@@ -107,6 +107,8 @@ export type ConnectedRouterFields = {
   readonly modelMode: 'none' | 'waiting' | 'following'
   /** Whether it is connected to one controller at a time. */
   readonly isInTurn: boolean
+  /** Whether it does not respond to the controller, though it is connected. */
+  readonly isSilent?: boolean
   /** The addresses at which it accepts links of other routers. */
   readonly listeners: readonly ConnectedListener[]
 }
