@@ -24,7 +24,7 @@ const NAMES = ['first', 'second', 'third'] as const
 const ROUTERS = 10
 // A kill each ten minutes; in a shorter run, as many as it has parts.
 const KILL_INTERVAL_MS = 10 * MINUTE_MS
-const LEAST_KILLS = 2
+const MIN_KILLS = 2
 const DOWN_MS = 2_000
 const SAMPLES_A_KILL = 8
 // From the last change until all have it, many times over.
@@ -82,8 +82,9 @@ async function soak(
   const [samples] = await Promise.all([killing, callers.run()])
   await wait(SETTLE_MS)
   const { count: connected } = await swarm.run({ kind: 'countConnections' }, 'connections')
-  const lost = (await Promise.all(targets.map((target) => callers.findLost(new Api(target))))).flat()
-  if (lost.length > 0) throw new Error(`${lost.length} acknowledged changes were lost: ${lost.slice(0, 3).join('; ')}`)
+  const losses = (await Promise.all(targets.map((target) => callers.listLosses(new Api(target))))).flat()
+  if (losses.length > 0)
+    throw new Error(`${losses.length} acknowledged changes were lost: ${losses.slice(0, 3).join('; ')}`)
   for (const controller of cluster.all) await controller.stop()
   const different = await findDifferences(cluster.all)
   if (different.length > 0) throw new Error(`the rows of controllers differ: ${different.join(', ')}`)
@@ -96,7 +97,7 @@ async function soak(
     fact(`connections of ${ROUTERS} routers at the end`, connected, ''),
     ...[first, ...others].flatMap((_, at) =>
       memoryFacts(samples.of[at] as Sample[])
-        // Those that are killed begin anew each time, so that their growth says nothing.
+        // The others begin anew each time that they are killed, so that their growth says nothing.
         .filter(({ atMost }) => at === 0 || atMost === null)
         .map((one) => ({ ...one, name: `${NAMES[at]}: ${one.name}` })),
     ),
@@ -111,7 +112,7 @@ async function killInTurn(
   others: readonly ControllerProcess[],
   milliseconds: number,
 ): Promise<{ of: Sample[][]; kills: number }> {
-  const kills = Math.max(LEAST_KILLS, Math.floor(milliseconds / KILL_INTERVAL_MS))
+  const kills = Math.max(MIN_KILLS, Math.floor(milliseconds / KILL_INTERVAL_MS))
   const of: Sample[][] = [first, ...others].map(() => [])
   for (let at = 0; at < kills; at++) {
     for (let sample = 0; sample < SAMPLES_A_KILL; sample++) {

@@ -63,16 +63,16 @@ export class LastingCallers {
     this.#isOver = true
   }
 
-  /** What a controller does not show as it was acknowledged, a sentence each. */
-  async findLost(api: Api): Promise<string[]> {
+  /** Changes that were acknowledged and that a controller does not show, a sentence each. */
+  async listLosses(api: Api): Promise<string[]> {
     await api.signIn()
     const filter = `name contains "${PREFIX}" sort by name`
-    const shown = new Set(
+    const shownIds = new Set(
       (await api.records<Named>('/identities', filter, Number.POSITIVE_INFINITY)).map(({ id }) => id),
     )
     return [
-      ...[...this.#existing].filter((id) => !shown.has(id)).map((id) => `${id} was created, and is not there`),
-      ...[...this.#deleted].filter((id) => shown.has(id)).map((id) => `${id} was deleted, and is there`),
+      ...[...this.#existing].filter((id) => !shownIds.has(id)).map((id) => `${id} was created, and is not there`),
+      ...[...this.#deleted].filter((id) => shownIds.has(id)).map((id) => `${id} was deleted, and is there`),
     ]
   }
 
