@@ -14,7 +14,7 @@ import { type BodyTolerance, bodyRequiredError } from '../src/definitions/schema
 import type { Awaitable } from '../src/foundation/awaitable.ts'
 import { ControllerError } from '../src/foundation/errors.ts'
 import { newId } from '../src/foundation/ids.ts'
-import type { Api, ListenerApi } from '../src/settings/config.ts'
+import type { Api, ListenerApi } from '../src/settings/listener-settings.ts'
 import type { Cluster } from '../src/storage/cluster/cluster.ts'
 import type { Store } from '../src/storage/store.ts'
 import type { Caller } from '../src/storage/transactions/context.ts'

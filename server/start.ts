@@ -6,15 +6,11 @@ import { type Controller, openController } from '../src/controller.ts'
 import { systemClock } from '../src/foundation/clock.ts'
 import { openOrCloseAll } from '../src/foundation/open-resources.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
-import {
-  type Config,
-  getAdvertisedAddress,
-  type Overrides,
-  readConfig,
-  settingVariables,
-} from '../src/settings/config.ts'
+import { getAdvertisedAddress } from '../src/settings/addresses.ts'
+import { readConfig } from '../src/settings/config.ts'
 import { getDataPaths } from '../src/settings/data-directory.ts'
 import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
+import { type Config, type Overrides, settingVariables } from '../src/settings/settings.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
 import { listApiPaths } from './api/mount-points.ts'
 import { buildApp } from './app.ts'

@@ -11,13 +11,8 @@ import type { Clock } from './foundation/clock.ts'
 import { silentLog } from './foundation/log.ts'
 import { Authority } from './pki/authority.ts'
 import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
-import {
-  getAdvertisedAddress,
-  listCertificateHosts,
-  type Overrides,
-  readConfig,
-  renderConfigFile,
-} from './settings/config.ts'
+import { getAdvertisedAddress, listCertificateHosts } from './settings/addresses.ts'
+import { readConfig } from './settings/config.ts'
 import {
   DataDirectoryError,
   getDataPaths,
@@ -29,6 +24,8 @@ import {
   runAsOwner,
 } from './settings/data-directory.ts'
 import { requireNativeLibraries } from './settings/native-libraries.ts'
+import { renderConfigFile } from './settings/render-config.ts'
+import type { Overrides } from './settings/settings.ts'
 import { AUDIT_KEY_BYTES } from './storage/audit/audit-seal.ts'
 import { newEntity } from './storage/entities/entities.ts'
 import { SECRETS_KEY_BYTES } from './storage/secrets/secret-cipher.ts'

@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { type ConfigError, readConfig, renderConfigFile, settingDocs, toVariableName } from '../src/settings/config.ts'
+import { readConfig } from '../src/settings/config.ts'
 import { renderConfigReference } from '../src/settings/config-reference.ts'
+import { renderConfigFile } from '../src/settings/render-config.ts'
+import type { ConfigError } from '../src/settings/setting-types.ts'
+import { settingDocs, toVariableName } from '../src/settings/settings.ts'
 
 function fileWith(text: string): string {
   const file = join(mkdtempSync(join(tmpdir(), 'config-')), 'config.yaml')

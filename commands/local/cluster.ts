@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { Flags } from '@oclif/core'
-import type { Overrides } from '../../src/settings/config.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import {
   assertInitialized,
   dataDirectoryFlag,

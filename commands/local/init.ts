@@ -1,7 +1,7 @@
 // `controller init`: creates a data directory without starting a controller.
 import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
-import type { Overrides } from '../../src/settings/config.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import {
   dataDirectoryFlag,
   explainOpenError,

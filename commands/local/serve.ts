@@ -1,5 +1,5 @@
 // `controller serve`: runs both APIs, and initializes the data directory at the first start.
-import type { Overrides } from '../../src/settings/config.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import { dataDirectoryFlag, explainOpenError, resolveDataDirectory } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'

@@ -6,7 +6,7 @@ import type { JsonForm } from '../../src/definitions/schema/json-forms.ts'
 import type { ControllerError } from '../../src/foundation/errors.ts'
 import { isUuid } from '../../src/foundation/ids.ts'
 import { version } from '../../src/foundation/version.ts'
-import type { Api, Dialect } from '../../src/settings/config.ts'
+import type { Api, Dialect } from '../../src/settings/listener-settings.ts'
 import { CONTENT_HEADERS } from './responses.ts'
 
 /** The session header of each dialect: sent by clients, and returned, both of them, by a sign-in. */

@@ -1,5 +1,6 @@
 // The base paths of the APIs, and the older paths that clients still use.
-import type { Api, Config, ListenerApi } from '../../src/settings/config.ts'
+import type { Api, ListenerApi } from '../../src/settings/listener-settings.ts'
+import type { Config } from '../../src/settings/settings.ts'
 
 export const BASE_PATHS: Readonly<Record<Api, string>> = {
   client: '/edge/client/v1',

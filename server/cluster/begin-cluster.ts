@@ -3,9 +3,10 @@
 // The settings are written last. Until then the directory serves alone, and the same command goes on where it was interrupted.
 import { newId } from '../../src/foundation/ids.ts'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
-import { type Config, type Overrides, readConfig } from '../../src/settings/config.ts'
+import { readConfig } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import type { Config, Overrides } from '../../src/settings/settings.ts'
 import { storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { uploadSnapshot } from '../../src/storage/cluster/upload-snapshot.ts'

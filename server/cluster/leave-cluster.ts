@@ -1,9 +1,9 @@
 // Takes a directory out of its cluster: its rows serve alone from then on, and the others do not expect it any more.
 import { rmSync } from 'node:fs'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
-import type { Config, SettingKey } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import type { Config, SettingKey } from '../../src/settings/settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { dropLog } from '../../src/storage/postgres/log-tables.ts'

@@ -1,8 +1,8 @@
 // Replaces the cluster key while the controllers run. The operator copies the next key into the data directory of each beforehand.
 import { existsSync } from 'node:fs'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
-import type { Config } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
+import type { Config } from '../../src/settings/settings.ts'
 import type { Cluster } from '../../src/storage/cluster/cluster.ts'
 import { discardTakenKey, nameNextKey } from '../../src/storage/cluster/cluster-keys.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { CertificatePrint } from '../../src/pki/peer-certificates.ts'
-import type { ListenerConfig } from '../../src/settings/config.ts'
+import type { ListenerConfig } from '../../src/settings/listener-settings.ts'
 
 /** Limits what waits for clients, see `slow-readers.ts`. */
 interface UnsentBytes {

@@ -15,7 +15,7 @@ import {
 } from '../../src/definitions/schema/json-schema.ts'
 import { errorCatalogue } from '../../src/foundation/errors.ts'
 import { version } from '../../src/foundation/version.ts'
-import type { Api } from '../../src/settings/config.ts'
+import type { Api } from '../../src/settings/listener-settings.ts'
 import { SESSION_HEADERS } from '../api/dialects.ts'
 import { BASE_PATHS } from '../api/mount-points.ts'
 import { type AnyOperation, listContentTypes, type QueryParameter, type Returns } from '../api/operation.ts'

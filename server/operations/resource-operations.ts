@@ -12,7 +12,7 @@ import type {
 } from '../../src/definitions/resources/define.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
 import type { BodyPurpose, BodyTolerance } from '../../src/definitions/schema/bodies.ts'
-import type { Api } from '../../src/settings/config.ts'
+import type { Api } from '../../src/settings/listener-settings.ts'
 import type { Scope } from '../../src/storage/behavior.ts'
 import { toResourceNoun } from '../../src/storage/entities/entities.ts'
 import { listMentionsByRule } from '../../src/storage/entities/mentions.ts'

@@ -3,7 +3,8 @@
 // Such a listener carries health and metrics only, on a loopback address.
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { type Config, splitAddress } from '../../src/settings/config.ts'
+import { splitAddress } from '../../src/settings/setting-types.ts'
+import type { Config } from '../../src/settings/settings.ts'
 
 /** Returns the check of a `Host` header. Only probes of HTTP/1.0 send none, and never a browser. */
 export function createHostCheck({ advertise, listeners }: Config): (host: string | undefined) => boolean {

@@ -1,5 +1,5 @@
 // The methods and APIs of each path, for requests that match no route: the router only knows that none matched.
-import type { ListenerApi } from '../../src/settings/config.ts'
+import type { ListenerApi } from '../../src/settings/listener-settings.ts'
 import { PathTree } from './path-tree.ts'
 
 /** The methods and APIs of a path. */

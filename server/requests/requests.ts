@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyContextConfig } from 'fastify'
 import type { AccessToken, TokenFault } from '../../src/authentication/openid-connect/access-tokens.ts'
-import type { Api, Dialect, ListenerApi, ListenerConfig } from '../../src/settings/config.ts'
+import type { Api, Dialect, ListenerApi, ListenerConfig } from '../../src/settings/listener-settings.ts'
 import type { Caller } from '../../src/storage/transactions/context.ts'
 import type { AnyOperation } from '../api/operation.ts'
 import { getConnection } from '../connections/http-connection.ts'

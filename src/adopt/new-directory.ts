@@ -2,8 +2,9 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createPrivateDirectory, writePrivateFile } from '../pki/files.ts'
-import { type Overrides, renderConfigFile } from '../settings/config.ts'
 import { DataDirectoryError, getDataPaths, LOCK_FILE } from '../settings/data-directory.ts'
+import { renderConfigFile } from '../settings/render-config.ts'
+import type { Overrides } from '../settings/settings.ts'
 import { DirectoryLockedError, lockDirectory } from '../storage/sqlite/directory-lock.ts'
 
 /** A directory that this process holds until it is a controller's, or deleted. */

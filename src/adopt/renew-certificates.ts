@@ -4,7 +4,8 @@ import type { Authority } from '../pki/authority.ts'
 import { isRootDue } from '../pki/authority-certificates.ts'
 import { isSelfSigned } from '../pki/chains.ts'
 import { KeyFileError } from '../pki/files.ts'
-import { type Config, listCertificateHosts } from '../settings/config.ts'
+import { listCertificateHosts } from '../settings/addresses.ts'
+import type { Config } from '../settings/settings.ts'
 import type { AdoptionNotes } from './adoption-notes.ts'
 
 /** The server certificate must have the names of the settings, and be issued by the authority that clients trust. */

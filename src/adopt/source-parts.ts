@@ -1,5 +1,5 @@
 // The content of the configuration of OpenZiti's controller, stated one by one because the configuration itself is lost.
-import { splitAddress } from '../settings/config.ts'
+import { splitAddress } from '../settings/setting-types.ts'
 import { SourceConfiguration } from './source-configuration.ts'
 
 /** By name: a file, an address, or files. */

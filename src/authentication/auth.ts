@@ -2,7 +2,7 @@
 import type { Log } from '../foundation/log.ts'
 import type { WatchedClock } from '../foundation/watched-clock.ts'
 import type { Authority } from '../pki/authority.ts'
-import type { Config } from '../settings/config.ts'
+import type { Config } from '../settings/settings.ts'
 import type { EntityStore } from '../storage/entities/entities.ts'
 import type { SecretCipher } from '../storage/secrets/secret-cipher.ts'
 import type { ApiSessionTokens } from './api-sessions/api-session-tokens.ts'

@@ -1,7 +1,8 @@
 // The file of a setting with the certificates of private authorities, which the controller trusts besides the public ones.
 import { readFileSync } from 'node:fs'
 import { parsePemBlocks } from '../pki/pem.ts'
-import { type Config, invalidSettingError } from './config.ts'
+import { invalidSettingError } from './config.ts'
+import type { Config } from './settings.ts'
 
 /** Returns the text of the file; undefined if the setting names none. @throws ConfigError if it cannot be read, or has no certificate */
 export function readAuthoritiesFile(config: Config, key: 'signers.caFile' | 'webhooks.caFile'): string | undefined {

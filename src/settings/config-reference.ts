@@ -1,11 +1,12 @@
 // The reference of all settings as a Markdown page, which the build generates from their definitions.
-import { renderSetting, settingDocs, toVariableName, toYamlValue } from './config.ts'
+import { renderSetting, toYamlValue } from './render-config.ts'
+import { settingDocs, toVariableName } from './settings.ts'
 
 export function renderConfigReference(): string {
   const head = [
     '# Settings',
     '',
-    'Made by `npm run build` from `src/settings/config.ts`.',
+    'Made by `npm run build` from `src/settings/settings.ts`.',
     '',
     'They stand in `config.yaml` in the data directory, which is written with all of them and their explanations when the directory',
     'is made: to change one, uncomment it where it stands. An environment variable wins over the file, and a flag of `controller serve` over both. What does not exist, and what',

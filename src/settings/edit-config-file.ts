@@ -1,8 +1,9 @@
 // Changes single settings in an operator's file, and leaves every other line as it is.
 import { readFileSync } from 'node:fs'
 import { writePrivateFile } from '../pki/files.ts'
-import { getDefault, renderSetting, type SettingKey } from './config.ts'
+import { renderSetting } from './render-config.ts'
 import { ConfigError } from './setting-types.ts'
+import { getDefault, type SettingKey } from './settings.ts'
 
 /** New values by setting; undefined for one that gets its default again. */
 export type SettingChanges = Readonly<Partial<Record<SettingKey, unknown>>>

@@ -295,7 +295,7 @@ describe('the files for operators', () => {
   const read = (name: string) => readFileSync(join(root, 'docs', 'operations', name), 'utf8')
 
   it('name settings and commands that exist', async () => {
-    const { settingDocs, toVariableName } = await import('../../src/settings/config.ts')
+    const { settingDocs, toVariableName } = await import('../../src/settings/settings.ts')
     const variables = [...settingDocs.map(({ key }) => toVariableName(key)), 'CONTROLLER_DATA_DIR']
     const texts = ['Dockerfile', 'edge-controller.service'].map(read).join('\n')
 

@@ -1,6 +1,6 @@
 // The pages whose commands are run, and what a test has in place of a reader: files, what is typed, and what it cannot run.
 import { join } from 'node:path'
-import type { Overrides } from '../../src/settings/config.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import { unpackNetwork } from '../adopt/networks.ts'
 import { makeAuthority } from '../world/authorities.ts'
 import { freePort } from '../world/binary.ts'

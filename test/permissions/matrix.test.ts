@@ -8,7 +8,7 @@ import { listRoutes } from '../../server/app.ts'
 import { operations } from '../../server/operations/operations.ts'
 import { Rights } from '../../src/definitions/permissions/rights.ts'
 import { permissionWords } from '../../src/definitions/permissions/words.ts'
-import type { Api } from '../../src/settings/config.ts'
+import type { Api } from '../../src/settings/listener-settings.ts'
 import { useController } from '../world/use-controller.ts'
 
 const world = useController()

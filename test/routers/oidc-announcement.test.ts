@@ -1,7 +1,7 @@
 // Sign-in by OpenID Connect is announced to clients only if they do not lose routers by it.
 import { afterEach, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
-import type { Overrides } from '../../src/settings/config.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import { CLIENT, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'

@@ -9,7 +9,7 @@ import { buildOpenApiDocument } from '../../server/openapi/openapi.ts'
 import { operations as registered } from '../../server/operations/operations.ts'
 import { isServed } from '../../server/requests/requests.ts'
 import { createSchemaCompiler } from '../../src/definitions/schema/validate.ts'
-import type { Api } from '../../src/settings/config.ts'
+import type { Api } from '../../src/settings/listener-settings.ts'
 import { recordContradiction, recordFault } from './faults.ts'
 import { contractDifferences } from './public-contract.ts'
 

@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Overrides } from '../../src/settings/config.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import { cleanEnvironment, freePort } from './binary.ts'
 import { callOverTls } from './certificates.ts'
 import { commandLine } from './command-line.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { parseTime } from '../../src/foundation/clock.ts'
 import { isUuid } from '../../src/foundation/ids.ts'
-import type { Api, Dialect } from '../../src/settings/config.ts'
+import type { Api, Dialect } from '../../src/settings/listener-settings.ts'
 
 const CONTRACT = 'https://contract.test/'
 

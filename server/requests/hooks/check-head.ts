@@ -1,7 +1,7 @@
 // Refuses requests with an invalid head before routing: an ambiguous or foreign host, or a body that is too large.
 
 import { errors, invalidError } from '../../../src/foundation/errors.ts'
-import type { Config } from '../../../src/settings/config.ts'
+import type { Config } from '../../../src/settings/settings.ts'
 import { createHostCheck } from '../own-hosts.ts'
 import { getListener } from '../requests.ts'
 import type { Check } from './check.ts'

@@ -15,7 +15,7 @@ import { provesSession } from '../../../src/authentication/openid-connect/proof-
 import type { Controller } from '../../../src/controller.ts'
 import { isMachineToken } from '../../../src/definitions/resources/tokens.ts'
 import type { Instant } from '../../../src/foundation/clock.ts'
-import type { Dialect } from '../../../src/settings/config.ts'
+import type { Dialect } from '../../../src/settings/listener-settings.ts'
 import type { VerifiedToken } from '../../../src/storage/external-tokens.ts'
 import type { Caller } from '../../../src/storage/transactions/context.ts'
 import { detectSignInDialect, readSessionHeader } from '../../api/dialects.ts'

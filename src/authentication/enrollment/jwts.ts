@@ -5,7 +5,8 @@ import { newToken } from '../../foundation/ids.ts'
 import { toJwtAlgorithm } from '../../pki/algorithms.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
-import { type Config, getAdvertisedAddress } from '../../settings/config.ts'
+import { getAdvertisedAddress } from '../../settings/addresses.ts'
+import type { Config } from '../../settings/settings.ts'
 
 /** The key that signs, and the settings that are advertised. */
 export interface EnrollmentSigner {

@@ -2,7 +2,9 @@
 //
 // A client compares the issuer with the address that it knows, and a controller may have several.
 import { isIPv6 } from 'node:net'
-import { type Config, listCertificateHosts, splitAddress } from '../../settings/config.ts'
+import { listCertificateHosts } from '../../settings/addresses.ts'
+import { splitAddress } from '../../settings/setting-types.ts'
+import type { Config } from '../../settings/settings.ts'
 
 /** Below it all paths of OpenID Connect are found. */
 export const OIDC_PATH = '/oidc'

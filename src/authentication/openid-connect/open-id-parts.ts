@@ -2,7 +2,7 @@
 import type { Kysely } from 'kysely'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Authority } from '../../pki/authority.ts'
-import type { Config } from '../../settings/config.ts'
+import type { Config } from '../../settings/settings.ts'
 import type { Database } from '../../storage/database.ts'
 import type { ExtensionRequests } from '../credentials/extension-requests.ts'
 import type { MfaParts } from '../mfa/mfa-records.ts'

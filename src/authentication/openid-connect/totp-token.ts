@@ -2,7 +2,7 @@
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import { newToken } from '../../foundation/ids.ts'
-import { getAdvertisedAddress } from '../../settings/config.ts'
+import { getAdvertisedAddress } from '../../settings/addresses.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { MfaOwner } from '../mfa/mfa-secrets.ts'
 import { passMfa } from '../mfa/own-mfa.ts'

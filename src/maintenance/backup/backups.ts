@@ -6,7 +6,6 @@ import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import { createPrivateDirectory } from '../../pki/files.ts'
-import type { Config } from '../../settings/config.ts'
 import {
   BACKUPS_FOLDER,
   getDataPaths,
@@ -14,6 +13,7 @@ import {
   removeBackupWorkspaces,
   runAsOwner,
 } from '../../settings/data-directory.ts'
+import type { Config } from '../../settings/settings.ts'
 import { BackupError, type BackupErrorCode } from './backup-error.ts'
 import type { BackupReply } from './backup-thread.ts'
 import { type BackupOptions, type BackupReport, createBackup } from './create-backup.ts'

@@ -3,8 +3,10 @@ import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { computeFingerprint256 } from '../../pki/certificates.ts'
-import { ConfigError, getAdvertisedAddress, readConfig } from '../../settings/config.ts'
+import { getAdvertisedAddress } from '../../settings/addresses.ts'
+import { readConfig } from '../../settings/config.ts'
 import { getDataPaths, runAsOwner } from '../../settings/data-directory.ts'
+import { ConfigError } from '../../settings/setting-types.ts'
 
 export interface BackupOwner {
   /** `host:port`; empty if the settings in the directory name none. */

@@ -1,5 +1,5 @@
 // Checks what several controllers depend on: the log and its database, their clocks, and that they agree.
-import type { Config } from '../../settings/config.ts'
+import type { Config } from '../../settings/settings.ts'
 import type { Cluster } from '../../storage/cluster/cluster.ts'
 import { digestEqualSettings, findDifferentSettings } from '../../storage/cluster/equal-settings.ts'
 import { listNodeStates, type NodeState } from '../../storage/cluster/node-states.ts'

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { readNotBefore } from '../../pki/certificates.ts'
-import type { Config } from '../../settings/config.ts'
 import {
   DataDirectoryError,
   getDataPaths,
@@ -12,6 +11,7 @@ import {
   restrictAccess,
   runAsOwner,
 } from '../../settings/data-directory.ts'
+import type { Config } from '../../settings/settings.ts'
 import type { NamedBackup } from '../backup/file-names.ts'
 import { type Diagnosis, type Fix, quoteWord } from './diagnosis.ts'
 

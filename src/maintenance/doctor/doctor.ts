@@ -4,7 +4,7 @@ import type { ExternalSigners } from '../../authentication/signers/external-sign
 import { toIsoTime } from '../../foundation/clock.ts'
 import type { OidcAnnouncement } from '../../network/routers/oidc-announcement.ts'
 import type { Authority } from '../../pki/authority.ts'
-import type { Config } from '../../settings/config.ts'
+import type { Config } from '../../settings/settings.ts'
 import type { Cluster } from '../../storage/cluster/cluster.ts'
 import type { Store } from '../../storage/store.ts'
 import type { Context } from '../../storage/transactions/context.ts'

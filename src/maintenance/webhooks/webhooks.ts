@@ -1,7 +1,7 @@
 // The parts of webhooks, composed: their records, the deliveries, and the client that sends them.
 import { OutboundClient } from '../../client/outbound-client.ts'
 import { readAuthoritiesFile } from '../../settings/authorities-file.ts'
-import type { Config } from '../../settings/config.ts'
+import type { Config } from '../../settings/settings.ts'
 import { WebhookBehavior } from './webhook-behavior.ts'
 import { WebhookDeliveries, type WebhookDeliveriesParts } from './webhook-deliveries.ts'
 

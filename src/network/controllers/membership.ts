@@ -4,14 +4,14 @@ import { type ApiAddresses, controllers } from '../../definitions/resources/cont
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, computePublicKeyPrint, toCertificatePem } from '../../pki/certificates.ts'
 import {
-  type Config,
   getAdvertisedAddress,
   getControlAddress,
   hasOwnControlListener,
-  invalidSettingError,
   listAdvertisedAddresses,
-  splitAddress,
-} from '../../settings/config.ts'
+} from '../../settings/addresses.ts'
+import { invalidSettingError } from '../../settings/config.ts'
+import { splitAddress } from '../../settings/setting-types.ts'
+import type { Config } from '../../settings/settings.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get, newEntity } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'

@@ -7,7 +7,7 @@ import { enrollments } from '../../definitions/resources/enrollments.ts'
 import { identities } from '../../definitions/resources/identities.ts'
 import { type RouterInterface, routers, type VersionInfo } from '../../definitions/resources/routers.ts'
 import { newToken } from '../../foundation/ids.ts'
-import type { Config } from '../../settings/config.ts'
+import type { Config } from '../../settings/settings.ts'
 import { type EntityStore, find, get, newEntity } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 

@@ -3,8 +3,9 @@
 // They are rows, stored when the network gets its second controller. A controller whose own differ does not start.
 import { createHash } from 'node:crypto'
 import type { Kysely } from 'kysely'
-import { type Config, getWritten, isSameSetting, type SettingKey } from '../../settings/config.ts'
+import { getWritten } from '../../settings/config.ts'
 import { ConfigError } from '../../settings/setting-types.ts'
+import { type Config, isSameSetting, type SettingKey } from '../../settings/settings.ts'
 import type { Database } from '../database.ts'
 import type { WriteContext } from '../transactions/context.ts'
 

@@ -1,8 +1,11 @@
 // The place of the log that controllers share, and the key and the name to use it: from settings and files.
 import { readFileSync } from 'node:fs'
 import { loadKey } from '../../pki/files.ts'
-import { type Config, ConfigError, getAdvertisedAddress, invalidSettingError } from '../../settings/config.ts'
+import { getAdvertisedAddress } from '../../settings/addresses.ts'
+import { invalidSettingError } from '../../settings/config.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
+import { ConfigError } from '../../settings/setting-types.ts'
+import type { Config } from '../../settings/settings.ts'
 import { CLUSTER_KEY_BYTES } from '../postgres/log-cipher.ts'
 import type { LogDatabase } from '../postgres/log-connection.ts'
 
