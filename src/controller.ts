@@ -281,9 +281,9 @@ export async function openController(options: OpenOptions): Promise<Controller> 
 
 /** The operator finds it in the log, and everyone in the audit. */
 async function reportRebuild({ contexts, cluster, log }: Controller, rebuild: KeptRebuild): Promise<void> {
-  const { folder, lostRecords } = rebuild
+  const { folder, isRestore, lostRecords } = rebuild
   const reason = describeRebuild(rebuild)
-  if (lostRecords.count > 0) log.error({ folder, lostRecords }, reason)
+  if (lostRecords.count > 0 && !isRestore) log.error({ folder, lostRecords }, reason)
   else log.warn({ folder }, reason)
   const { caller, origin } = contexts.create({ kind: 'system' })
   const event = {

@@ -53,7 +53,7 @@ export function restoreCluster(options: RestoreClusterOptions): Promise<RestoreC
   return withLockedDirectory(directory, async () => {
     const place = findLogPlace(directory, readClusterConfig(options)) as LogPlace
     const backup = await withUnpackedBackup({ directory, file, passphrase, isForced }, async (unpacked, folder) => {
-      await publishRows(options, place, folder)
+      await publishRows(options, place, folder, unpacked.manifest.createdAt)
       return unpacked
     })
     requestRebuild(directory, `the backup of ${backup.manifest.createdAt} was restored`)
@@ -66,6 +66,7 @@ async function publishRows(
   { directory, clock, file }: RestoreClusterOptions,
   { database, clusterKeyFile }: LogPlace,
   folder: string,
+  backupOf: string,
 ): Promise<void> {
   const keys = new ClusterKeys({ directory, keyFile: clusterKeyFile, log: silentLog })
   const { cipher } = keys
@@ -78,7 +79,7 @@ async function publishRows(
     requireBackupOf(head, file, readLogStart(databaseFile).network)
     runAsOwner(directory, () => new SharedFiles(folder, keys.current).replaceUnreadable(databaseFile))
     const last = readCommitPosition(own)
-    await replaceRowsOfAll({ connection, cipher, head, databaseFile, last, now: clock.now() })
+    await replaceRowsOfAll({ connection, cipher, head, databaseFile, backupOf, last, now: clock.now() })
   })
 }
 

@@ -122,6 +122,7 @@ const CATALOGUE = {
   TIMEOUT: [503, 'The controller could not respond in time; try again shortly.'],
   ROUTERS_ELSEWHERE: [503, 'Another controller has the routers, and this concerns them: send it there.'],
   STORAGE_UNAVAILABLE: [503, 'The controller cannot use its storage right now; its log says why.'],
+  OUTCOME_UNKNOWN: [503, 'Nothing tells whether the change was made: look before you repeat it.'],
   UNHANDLED: [500, 'Something went wrong inside the controller; its log knows more under this request id.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string, sentCode?: string]>
 

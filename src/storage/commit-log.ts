@@ -37,6 +37,11 @@ export class SchemaMovedError extends Error {
   }
 }
 
+/** A commit was sent to a log, and nothing tells whether it was taken, or it was taken, and this controller cannot serve it. */
+export class OutcomeUnknownError extends Error {
+  override readonly name = 'OutcomeUnknownError'
+}
+
 /** A commit that a log has taken. It is plain JSON. */
 export interface LoggedCommit extends CommitDraft, LogPosition {
   /** Tells it from every other attempt to commit. */
@@ -51,7 +56,7 @@ export interface Turn {
   readonly missed: readonly LoggedCommit[]
   /**
    * Settles once the commit is durable, and others can read it.
-   * @throws if it is not, or if nothing tells whether it is: then what the log has next is the truth
+   * @throws OutcomeUnknownError if nothing tells whether it is: then what the log has next is the truth; any other error if it is not
    */
   publish(commit: CommitDraft): Promise<LoggedCommit>
   abandon(): Promise<void>

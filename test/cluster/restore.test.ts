@@ -23,12 +23,11 @@ import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import { commandLine } from '../world/command-line.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
-import { allowFaults, expectFaults } from '../world/faults.ts'
+import { allowFaults } from '../world/faults.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const AT_TWO = { settings: { advertise: ['two.example:1280'] } }
 const AT_THREE = { settings: { advertise: ['three.example:1280'] } }
-const LOST = /the log lacks \d+ audit records/
 // Faults of a controller that runs, until it ends.
 const CUT_OFF = /the log of the cluster cannot be read|a duty could not be proven|no contact with the cluster/
 
@@ -106,7 +105,6 @@ async function lockHead() {
 
 describe('a backup of a cluster', () => {
   it('is restored for all controllers while they are stopped', async () => {
-    expectFaults(LOST)
     const { first, second, one, two, ...rest } = await prepare()
     for (const node of [one, two]) await world.cluster.stop(node)
     const before = await readHead()
@@ -121,16 +119,15 @@ describe('a backup of a cluster', () => {
     await nodes[1]!.controller.store.catchUp()
     expect(await listNames(nodes[1]!)).toContain('made after')
     expect([listRebuilds(first).length, listRebuilds(second).length]).toEqual([1, 1])
-  })
+  }, 90_000)
 
   it('is restored while others run, which grant and commit nothing since, and have it once they start again', async () => {
-    expectFaults(LOST)
     allowFaults(CUT_OFF, /a request failed|5\d\d/)
     const { first, second, one, two, failures, ...rest } = await prepare()
     await world.cluster.stop(one)
     expect((await restore(first)).running).toEqual(['two'])
     await expect.poll(() => failures.length, { timeout: 30_000 }).toBeGreaterThan(0)
-    expect(failures[0]?.message).toMatch(/does not lead on from this controller, whose next start rebuilds it/)
+    expect(failures[0]?.message).toMatch(/^the backup of \S+ was restored for all controllers; the next start/)
     two.clock.advance(two.controller.config['cluster.lease'])
     const path = `${MANAGEMENT}/identities`
     const [read, write] = await Promise.all([
@@ -147,7 +144,6 @@ describe('a backup of a cluster', () => {
   }, 90_000)
 
   it('is restored by a controller that the backup is not of, and that has joined since', async () => {
-    expectFaults(LOST)
     const first = await world.cluster.begin()
     const one = await world.cluster.open(first)
     const { token } = await one.signIn({ name: 'as backed up', isAdmin: true })
@@ -177,7 +173,6 @@ describe('a backup of a cluster', () => {
   })
 
   it('is restored although the log has no commit of its time any more', async () => {
-    expectFaults(LOST)
     const { first, second, one, two, ...rest } = await prepare()
     await one.controller.cluster?.snapshots.make(one.system)
     await one.signIn({ name: 'newest' })
@@ -190,7 +185,6 @@ describe('a backup of a cluster', () => {
   })
 
   it('is restored at a controller that lacked what was newer', async () => {
-    expectFaults(LOST)
     const { first, second, one, two, ...rest } = await prepare()
     await world.cluster.stop(two)
     for (const name of ['a', 'b']) await one.signIn({ name })
@@ -203,7 +197,6 @@ describe('a backup of a cluster', () => {
   })
 
   it('is restored after the cluster key was replaced, with the keys of its time', async () => {
-    expectFaults(LOST)
     const { first, second, one, two, ...rest } = await prepare()
     for (const node of [one, two]) await world.cluster.stop(node)
     const former = readFileSync(getDataPaths(first).clusterKey)
@@ -220,7 +213,6 @@ describe('a backup of a cluster', () => {
   })
 
   it('has another timeline and a later position for routers that have newer data', async () => {
-    expectFaults(LOST)
     const { first, second, one, two } = await prepare()
     const { index } = one.controller.routers.model
     for (const node of [one, two]) await world.cluster.stop(node)
@@ -253,6 +245,45 @@ describe('a backup of a cluster', () => {
     expect((await remove('two')).status).toBe(200)
     expect(await names.execute()).toEqual([])
     expect((await remove('two')).status).toBe(404)
+  })
+
+  it('is what every controller says of the rows that it replaced, and that nothing was lost', async () => {
+    allowFaults(CUT_OFF, /a request failed|5\d\d/)
+    const { first, second, one, two, failures } = await prepare()
+    await world.cluster.stop(one)
+    await restore(first)
+    await expect.poll(() => failures.length, { timeout: 30_000 }).toBeGreaterThan(0)
+    const restored = /^the backup of \S+ was restored for all controllers; the next start of this controller rebuilds/
+    expect(failures[0]?.message).toMatch(restored)
+    await end(two)
+    // Also those that start after the next snapshot.
+    const again = await world.cluster.open(first)
+    await again.controller.cluster?.snapshots.make(again.system)
+    const nodes = [again, await world.cluster.open(second, AT_TWO)]
+    for (const { controller, system } of nodes) {
+      const { diagnoses } = await controller.doctor.diagnose(system)
+      const [rebuild, ...others] = diagnoses.filter(({ check }) => check === 'log of the cluster')
+      expect(others).toEqual([])
+      expect(rebuild?.message).toMatch(
+        /because the backup of \S+ was restored for all controllers; \d+ audit records of \S+ to \S+ are newer than the backup;/,
+      )
+      expect(`${rebuild?.message} ${rebuild?.remedy}`).not.toMatch(/lost|lack|missing/)
+    }
+  }, 90_000)
+
+  it('is not what a controller says that loses commits afterwards', async () => {
+    const { first, second, one, two } = await prepare()
+    for (const node of [one, two]) await world.cluster.stop(node)
+    await restore(first)
+    await world.cluster.stop(await world.cluster.open(second, AT_TWO))
+    const { database } = getDataPaths(second)
+    const connection = openForWriting(database)
+    connection.prepare("update commit_position set chain = 'another'").run()
+    connection.close()
+    await world.cluster.open(second, AT_TWO)
+    const reasons = listRebuilds(second).map(({ reason }) => reason)
+    expect(reasons[0]).toMatch(/^the backup of/)
+    expect(reasons[1]).not.toMatch(/backup/)
   })
 
   it('is named in the audit, with what the controller of the directory had', async () => {
@@ -317,7 +348,7 @@ describe('a commit at another controller', () => {
   })
 
   it('is in none of the states, although it was stored while the backup was being restored', async () => {
-    allowFaults(CUT_OFF, LOST, /a request failed|5\d\d/)
+    allowFaults(CUT_OFF, /a request failed|5\d\d/)
     const { first, second, one, two, failures, newer } = await prepare()
     await world.cluster.stop(one)
     let isOver = false
@@ -379,7 +410,6 @@ describe('a restore that is killed', () => {
   })
 
   it('after its transaction has restored all, also the one of its directory', async () => {
-    allowFaults(LOST)
     const { first, second, one, two, ...rest } = await prepare()
     for (const node of [one, two]) await world.cluster.stop(node)
     const child = start(first)
@@ -434,6 +464,21 @@ describe('a restore whose connection to the database ends', () => {
     await refusal
     expect(await readHead()).toEqual(before)
   })
+
+  it('says that nothing was restored if another controller has the lock for too long', async () => {
+    const { first, one, two } = await prepare()
+    for (const node of [one, two]) await world.cluster.stop(node)
+    const before = await readHead()
+    const lock = await lockHead()
+    await expect(restore(first)).rejects.toMatchObject({
+      code: 'NOT_RESTORED',
+      message: expect.stringMatching(/nothing was restored: .*lock timeout/),
+    })
+    await lock.release()
+    expect(await readHead()).toEqual(before)
+    await restore(first)
+    expect(await readHead()).toMatchObject({ epoch: 2 })
+  }, 60_000)
 
   it('while it is committed goes on', async () => {
     const { first, one, two } = await prepare()
@@ -515,7 +560,7 @@ describe('a backup that cannot be restored in a cluster', () => {
 
 describe('controller db restore', () => {
   it('says that it is for all controllers, which run, and what comes next', async () => {
-    allowFaults(CUT_OFF, LOST)
+    allowFaults(CUT_OFF)
     const { first, one, failures } = await prepare()
     await world.cluster.stop(one)
     const env = cleanEnvironment()

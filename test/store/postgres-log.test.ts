@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { createLog, requireClusterKey, requireLog, requireNetwork } from '../../src/storage/postgres/log-tables.ts'
-import { PostgresLog } from '../../src/storage/postgres/postgres-log.ts'
+import { LogUnavailableError, PostgresLog } from '../../src/storage/postgres/postgres-log.ts'
 import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
 import { add, type LogNode, LogNodes, ORIGIN, readIds } from '../world/log-nodes.ts'
 import { CLUSTER_KEY, LOG_START, logCipher } from '../world/log-start.ts'
@@ -151,6 +151,65 @@ describe('a commit', () => {
     await node.store.write(add('b'), ORIGIN)
     await expectSameRows()
   })
+
+  it('is refused, and not of unknown outcome, while another one has the lock', async () => {
+    const [waiting, responding] = [await openNode('first'), await openNode('second')]
+    await waiting.store.write(add('a'), ORIGIN)
+    const holder = await connect(url)
+    await holder.query('begin; select from controller.head for update')
+
+    const refused = { code: 'STORAGE_UNAVAILABLE', status: 503, retryAfterSeconds: expect.any(Number) }
+    await expect(waiting.store.write(add('b'), ORIGIN)).rejects.toMatchObject(refused)
+    await holder.query('rollback')
+    await responding.store.write(add('c'), ORIGIN)
+    await waiting.store.write(add('b'), ORIGIN)
+    await expectSameRows()
+    expect(await listCommits()).toHaveLength(3)
+  }, 60_000)
+
+  it('whose session the database has ended is refused at once, although another one has the lock since', async () => {
+    const log = new PostgresLog({ database: { url, isPlain: true }, cipher: logCipher, node: 'first' })
+    cleanUps.push(() => log.close())
+    const turn = await log.acquire(LOG_START)
+    await read(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`)
+    const holder = await connect(url)
+    await holder.query('begin; select from controller.head for update')
+
+    const draft = { position: LOG_START.position + 1, at: 1, changes: [], tables: [], rows: [] }
+    await expect(turn.publish(draft)).rejects.toThrow(LogUnavailableError)
+    await holder.query('rollback')
+    expect(await listCommits()).toEqual([])
+  })
+
+  it('that the database refuses is not looked up', async () => {
+    const log = new PostgresLog({ database: { url, isPlain: true }, cipher: logCipher, node: 'first' })
+    cleanUps.push(() => log.close())
+    const turn = await log.acquire(LOG_START)
+    const draft = { position: LOG_START.position + 1, at: Number.NaN, changes: [], tables: [], rows: [] }
+    const refused = expect(turn.publish(draft)).rejects.toThrow(LogUnavailableError)
+    const holder = await connect(url)
+    await holder.query('begin; select from controller.head for update')
+
+    await refused
+    await holder.query('rollback')
+  })
+
+  it('is of unknown outcome if it was sent, and the database does not respond any more', async () => {
+    const { node, proxy } = await openNodeBehindProxy('first', { responseTimeoutMs: 300 })
+    await node.store.write(add('a'), ORIGIN)
+    proxy.lostResponse = 'COMMIT'
+    const unknown = expect(node.store.write(add('b'), ORIGIN)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    while ((await listCommits()).length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+    proxy.isHolding = true
+
+    await unknown
+    proxy.lostResponse = undefined
+    proxy.isHolding = false
+    proxy.breakConnections()
+    await node.store.catchUp().catch(() => node.store.catchUp())
+    expect(node.ids.ids).toContain('b')
+  }, 60_000)
 
   it('is made after a restart of the database by stores that were connected before', async () => {
     const [first, second] = [await openNode('first'), await openNode('second')]

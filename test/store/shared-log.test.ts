@@ -71,7 +71,10 @@ describe('a store on a log that others share', () => {
     let publishes = 0
     const node = await openNode('first', (call) => (call === 'publish' && ++publishes === 1 ? 'unknown' : undefined))
 
-    await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+    await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+      status: 503,
+    })
     await expect(node.store.write(add('unknown'), ORIGIN)).rejects.toMatchObject({ name: 'UniqueViolationError' })
 
     expect(log.commits).toHaveLength(1)
@@ -154,10 +157,11 @@ describe('three stores that share a log in which anything fails', () => {
       withOutcome('acknowledged').filter((id) => !logged.includes(id)),
       'lost',
     ).toEqual([])
-    expect(
-      withOutcome('failed').filter((id) => logged.includes(id)),
-      'failed, but in the log',
-    ).toEqual([])
+    for (const outcome of ['failed', 'refused'])
+      expect(
+        withOutcome(outcome).filter((id) => logged.includes(id)),
+        `${outcome}, but in the log`,
+      ).toEqual([])
     expect(log.commits.map(({ position }) => position)).toEqual(log.commits.map((_, at) => at + 1))
     for (const kind of ['acknowledged', 'failed', 'refused'] as const) expect(withOutcome(kind)).not.toEqual([])
     const [first, ...others] = nodes.all.map((node) => nodes.digest(node))
@@ -187,9 +191,10 @@ async function runGroup(
           settle()
         },
         (error) => {
-          const isStorage = (error as { code?: string }).code === 'STORAGE_UNAVAILABLE'
+          const { code } = error as { code?: string }
+          const isStorage = code === 'STORAGE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN'
           if (!isStorage && !isBad) throw error
-          outcomes.set(id, isBad ? 'failed' : 'refused')
+          outcomes.set(id, isBad ? 'failed' : code === 'OUTCOME_UNKNOWN' ? 'unknown' : 'refused')
           settle()
         },
       )

@@ -1,7 +1,14 @@
 // A log in memory that several stores of a test share, with the faults of a database that is reached over a network.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { CommitDraft, CommitLog, LoggedCommit, LogPosition, Turn } from '../../src/storage/commit-log.ts'
+import {
+  type CommitDraft,
+  type CommitLog,
+  type LoggedCommit,
+  type LogPosition,
+  OutcomeUnknownError,
+  type Turn,
+} from '../../src/storage/commit-log.ts'
 
 /** The fault of one call. */
 export type Fault =
@@ -83,7 +90,7 @@ export class MemoryLog {
         const commit = this.#append(draft, node)
         if (fault === 'crash after') return endProcess(unlock)
         unlock()
-        if (fault === 'unknown') throw new LogOutOfReachError('no response')
+        if (fault === 'unknown') throw new OutcomeUnknownError('no response')
         if (fault === 'looked up') await setImmediate()
         return commit
       },

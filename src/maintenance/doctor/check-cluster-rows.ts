@@ -8,9 +8,9 @@ const CHECK = 'log of the cluster'
 /** Reads the log since its newest snapshot. */
 export async function checkClusterRows(directory: string, cluster: Cluster): Promise<Diagnosis[]> {
   const rebuilds = listRebuilds(directory).map((rebuild): Diagnosis => {
-    const { folder, lostRecords } = rebuild
-    const isLossy = lostRecords.count > 0
-    const repeat = isLossy ? 'repeat what is missing; its audit is that of controller.db there; then ' : ''
+    const { folder, isRestore, lostRecords } = rebuild
+    const task = isRestore ? 'repeat what is newer than the backup and still wanted' : 'repeat what is missing'
+    const repeat = lostRecords.count > 0 ? `${task}; its audit is that of controller.db there; then ` : ''
     return {
       ...{ check: CHECK, subject: 'rebuild' },
       message: describeRebuild(rebuild),

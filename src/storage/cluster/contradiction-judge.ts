@@ -9,6 +9,7 @@ import { type LogDatabase, withLogConnection } from '../postgres/log-connection.
 import { findFaultAfter, LogContradictionError } from '../postgres/log-rows.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
 import { isDamageError, proveLog } from './prove-log.ts'
+import { describeRestoreSince } from './snapshots.ts'
 
 /** Each judgement may read the whole log. */
 const MIN_INTERVAL_MS = 10_000
@@ -49,15 +50,12 @@ export class ContradictionJudge {
       const own = readLogStart(getDataPaths(directory).database)
       const fault = await withLogConnection(database, async (connection) => {
         const firstFault = await connection.run((client) => findFaultAfter(client, cipher, own))
-        if (firstFault !== undefined) await proveLog(connection, cipher)
-        return firstFault
+        if (firstFault === undefined) return undefined
+        await proveLog(connection, cipher)
+        const restore = await connection.run((client) => describeRestoreSince(client, cipher, own))
+        return restore ?? `the log of the cluster does not lead on from this controller: ${firstFault}`
       })
-      if (fault === undefined) return
-      fail(
-        new Error(
-          `the log of the cluster does not lead on from this controller, whose next start rebuilds it: ${fault}`,
-        ),
-      )
+      if (fault !== undefined) fail(new Error(`${fault}; the next start of this controller rebuilds its rows`))
     } catch (error) {
       if (isDamageError(error))
         log.error({ err: error }, 'the log of the cluster is damaged: this controller grants nothing')

@@ -1,7 +1,7 @@
 // Rebuilds the database of a controller from the newest snapshot and the log, if the log does not lead on from its own rows.
 //
 // The new database is complete before it takes the place of the former one, which stays beside it: its rows may be the only ones that
-// have what a failover of the database lost.
+// have what a failover of the database lost, or what is newer than a backup that was restored.
 import { copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
@@ -25,7 +25,7 @@ import { discardDatabase } from '../sqlite/copy-database.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
 import { type FollowParts, followLog } from './follow-log.ts'
 import { findLostRecords, type LostRecords } from './lost-commits.ts'
-import { downloadSnapshot } from './snapshots.ts'
+import { describeRestoreSince, downloadSnapshot } from './snapshots.ts'
 
 /** A rebuild, as it is described beside the former database. */
 export interface Rebuild {
@@ -37,6 +37,8 @@ export interface Rebuild {
   readonly after: number
   /** The audit records that the former rows had, and the log has not. */
   readonly lostRecords: LostRecords
+  /** A backup was restored: what is not in the log is newer than that, and was not lost. */
+  readonly isRestore?: boolean
 }
 
 /** The folder of the former database, with what was replaced. */
@@ -64,11 +66,14 @@ export function requestRebuild(directory: string, reason: string): void {
 export async function rebuildIfNeeded(parts: RebuildParts): Promise<KeptRebuild | undefined> {
   const { directory, cipher, connection, commitLog } = parts
   const own = readLogStart(getDataPaths(directory).database)
-  const reason = readRequest(directory) ?? (await connection.run((client) => findFaultAfter(client, cipher, own)))
-  if (reason === undefined) return undefined
+  const fault = readRequest(directory) ?? (await connection.run((client) => findFaultAfter(client, cipher, own)))
+  if (fault === undefined) return undefined
+  const restore = await connection.run((client) => describeRestoreSince(client, cipher, own))
+  const reason = restore ?? fault
   const after = await makeDatabase(parts, reason)
   await connection.run((client) => client.query('delete from controller.digests where node = $1', [commitLog.node]))
-  return replaceDatabase(parts, { reason, before: own.position, after: after.position })
+  const isRestore = restore !== undefined
+  return replaceDatabase(parts, { reason, before: own.position, after: after.position, isRestore })
 }
 
 /** The rebuilds whose former databases are still there, the oldest first. */
@@ -80,12 +85,12 @@ export function listRebuilds(directory: string): KeptRebuild[] {
 }
 
 /** Describes a rebuild in one sentence without its period. */
-export function describeRebuild({ reason, before, after, lostRecords, folder }: KeptRebuild): string {
+export function describeRebuild({ reason, before, after, lostRecords, isRestore, folder }: KeptRebuild): string {
   const { count, from, until } = lostRecords
-  const loss =
-    count === 0
-      ? 'no audit record is lost'
-      : `the log lacks ${count} audit records of ${toIsoTime(from as Instant)} to ${toIsoTime(until as Instant)} that this controller had`
+  const records = `${count} audit records of ${toIsoTime(from ?? 0)} to ${toIsoTime(until ?? 0)}`
+  const none = isRestore ? 'no audit record is newer than the backup' : 'no audit record is lost'
+  const some = isRestore ? `${records} are newer than the backup` : `the log lacks ${records} that this controller had`
+  const loss = count === 0 ? none : some
   return `the rows at position ${before} were replaced by those of the log at ${after}, because ${reason}; ${loss}; the former ones are in ${folder}`
 }
 
@@ -117,10 +122,7 @@ async function makeDatabase(parts: RebuildParts, reason: string): Promise<LogPos
 }
 
 /** Puts the new database in the place of the former one by one rename, after a second name of that one is on disk. */
-function replaceDatabase(
-  { directory, clock }: RebuildParts,
-  facts: Pick<Rebuild, 'reason' | 'before' | 'after'>,
-): KeptRebuild {
+function replaceDatabase({ directory, clock }: RebuildParts, facts: Omit<Rebuild, 'at' | 'lostRecords'>): KeptRebuild {
   const { database } = getDataPaths(directory)
   const unfinished = join(directory, UNFINISHED_DATABASE)
   return runAsOwner(directory, () => {

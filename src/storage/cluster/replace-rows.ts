@@ -47,6 +47,8 @@ export interface ReplaceRowsParts {
   readonly head: LogHead
   /** The database whose rows all controllers get. No process has it open. Its position and chain are set, and its disk needs room for a copy. */
   readonly databaseFile: string
+  /** When the backup was made, as it says itself. */
+  readonly backupOf: string
   /** The last commit that is known to this controller. */
   readonly last: CommitPosition
   readonly now: Instant
@@ -58,14 +60,18 @@ export interface ReplaceRowsParts {
  * take the transaction, `OUTCOME_UNKNOWN` if nothing tells whether it did; what the connection throws before that
  */
 export async function replaceRowsOfAll(parts: ReplaceRowsParts): Promise<LogPosition> {
-  const { connection, cipher, databaseFile } = parts
+  const { connection, cipher, databaseFile, backupOf } = parts
   await leadToNewPlace(parts)
   const start = readLogStart(databaseFile)
   await withSnapshotCopy(databaseFile, async (copy) => {
-    const snapshot = await connection.run((client) => uploadParts(client, cipher, copy))
-    await connection
-      .run((client) => publish(client, parts.head, start, snapshot))
-      .catch((error: Error) => settleOutcome(connection, start, error))
+    const restore = { backupOf, position: start.position }
+    const snapshot = await connection.run((client) => uploadParts(client, cipher, copy, restore))
+    await connection.run(async (client) => {
+      await prepare(client, parts.head, start, snapshot).catch((error: Error) => {
+        throw error instanceof DataDirectoryError ? error : notRestoredError(error)
+      })
+      await client.query('commit').catch((error: Error) => settleOutcome(connection, start, error))
+    })
   })
   const { position, chain } = start
   return { position, chain }
@@ -84,7 +90,8 @@ async function leadToNewPlace({ connection, cipher, head, databaseFile, last, no
   })
 }
 
-async function publish(client: Client, head: LogHead, start: LogStart, snapshot: UploadedSnapshot): Promise<void> {
+/** Everything but the commit: if it fails, nothing has changed. */
+async function prepare(client: Client, head: LogHead, start: LogStart, snapshot: UploadedSnapshot): Promise<void> {
   const { position, chain, schema } = start
   await client.query('begin')
   await client.query(LIMIT_WAITING)
@@ -94,12 +101,11 @@ async function publish(client: Client, head: LogHead, start: LogStart, snapshot:
   if (!(await completeSnapshot(client, snapshot))) throw logChangedError()
   await client.query(REPLACE_HEAD, [position, chain, schema.migration, schema.digest, schema.release])
   for (const statement of DELETE_FORMER) await client.query(statement, statement.includes('$1') ? [snapshot.id] : [])
-  await client.query('commit')
 }
 
 /** Returns if the transaction was committed although its response says otherwise, or was lost. @throws DataDirectoryError */
 async function settleOutcome(connection: LogConnection, { chain }: LogStart, cause: Error): Promise<void> {
-  if (cause instanceof DataDirectoryError) throw cause
+  connection.end()
   let isTaken: boolean
   try {
     isTaken = await connection.run((client) => findUnderLock(client, FIND_START, [chain]))
@@ -107,9 +113,12 @@ async function settleOutcome(connection: LogConnection, { chain }: LogStart, cau
     const message = `the database did not respond (${cause.message}), and nothing tells whether the backup was restored`
     throw new DataDirectoryError('OUTCOME_UNKNOWN', message, 'once it responds, run the command again', cause)
   }
-  if (isTaken) return
+  if (!isTaken) throw notRestoredError(cause)
+}
+
+function notRestoredError(cause: Error): DataDirectoryError {
   const message = `the database did not take the backup, and nothing was restored: ${cause.message}`
-  throw new DataDirectoryError('NOT_RESTORED', message, 'run the command again', cause)
+  return new DataDirectoryError('NOT_RESTORED', message, 'run the command again', cause)
 }
 
 function logChangedError(): DataDirectoryError {

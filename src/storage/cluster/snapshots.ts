@@ -9,7 +9,7 @@ import type { Client } from 'pg'
 import { newId } from '../../foundation/ids.ts'
 import { runAsOwner } from '../../settings/data-directory.ts'
 import type { LogPosition } from '../commit-log.ts'
-import type { LogCipher } from '../postgres/log-cipher.ts'
+import { type LogCipher, LogPayloadError } from '../postgres/log-cipher.ts'
 import { LogDatabaseError } from '../postgres/log-tables.ts'
 import { discardDatabase } from '../sqlite/copy-database.ts'
 import { readLogStart } from '../sqlite/log-start.ts'
@@ -24,6 +24,16 @@ export interface Snapshot extends LogPosition {
   readonly parts: number
   /** Of the file, lower-case hex. */
   readonly sha256: string
+  /** The last restore of a backup for all controllers, if there was one: that snapshot, or an earlier one, has its rows. */
+  readonly restore?: SnapshotRestore | undefined
+}
+
+/** The restore of a backup for all controllers. */
+export interface SnapshotRestore {
+  /** When the backup was made, as it says itself. */
+  readonly backupOf: string
+  /** The place of its rows in the log, which is after every place before. */
+  readonly position: number
 }
 
 type Manifest = Omit<Snapshot, 'id'>
@@ -37,14 +47,19 @@ export interface UploadedSnapshot extends LogPosition {
 
 /** Stores a copy of the rows, which no process changes any more. Returns the place to which they were led. */
 export async function storeSnapshot(client: Client, cipher: LogCipher, copy: string): Promise<LogPosition> {
-  const snapshot = await uploadParts(client, cipher, copy)
+  const snapshot = await uploadParts(client, cipher, copy, await findRestore(client, cipher))
   await completeSnapshot(client, snapshot)
   const { position, chain } = snapshot
   return { position, chain }
 }
 
 /** Stores the parts of a snapshot: a copy of the rows, which no process changes any more. */
-export async function uploadParts(client: Client, cipher: LogCipher, copy: string): Promise<UploadedSnapshot> {
+export async function uploadParts(
+  client: Client,
+  cipher: LogCipher,
+  copy: string,
+  restore: SnapshotRestore | undefined,
+): Promise<UploadedSnapshot> {
   const { position, chain } = readLogStart(copy)
   const id = newId()
   const digest = createHash('sha256')
@@ -58,7 +73,7 @@ export async function uploadParts(client: Client, cipher: LogCipher, copy: strin
     await client.query(INSERT_PART, [id, parts, sealed])
     parts += 1
   }
-  const manifest: Manifest = { parts, sha256: digest.digest('hex'), position, chain }
+  const manifest: Manifest = { parts, sha256: digest.digest('hex'), position, chain, restore }
   const sealed = cipher.encrypt(Buffer.from(JSON.stringify(manifest)), describeManifest(id))
   return { id, position, chain, manifest: sealed }
 }
@@ -88,6 +103,28 @@ export async function readSnapshots(
 
 const READ_SNAPSHOTS =
   'select id, manifest from controller.snapshots where manifest is not null order by position desc limit $1'
+
+/** The last restore of a backup for all controllers, as the newest snapshot says; undefined if nothing says that there was one. */
+async function findRestore(client: Client, cipher: LogCipher): Promise<SnapshotRestore | undefined> {
+  try {
+    return (await readSnapshots(client, cipher, 1))[0]?.restore
+  } catch (error) {
+    // It is under a cluster key that was replaced.
+    if (error instanceof LogPayloadError) return undefined
+    throw error
+  }
+}
+
+/** Says that a backup was restored since the rows of a controller were those of the log; undefined if none was. */
+export async function describeRestoreSince(
+  client: Client,
+  cipher: LogCipher,
+  { position }: LogPosition,
+): Promise<string | undefined> {
+  const restore = await findRestore(client, cipher)
+  if (restore === undefined || restore.position <= position) return undefined
+  return `the backup of ${restore.backupOf} was restored for all controllers`
+}
 
 /** The newest snapshot. @throws LogDatabaseError if there is none; LogPayloadError */
 export async function readNewestSnapshot(client: Client, cipher: LogCipher): Promise<Snapshot> {

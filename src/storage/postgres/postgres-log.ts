@@ -2,9 +2,16 @@
 //
 // The lock of the head is the right to make the next commit. A commit also states the head that it follows, so that a controller which
 // lost its lock unnoticed cannot commit. When a response is lost, the commit is looked up by its id.
-import type { Client } from 'pg'
+import pg, { type Client } from 'pg'
 import { newId } from '../../foundation/ids.ts'
-import type { CommitDraft, CommitLog, LoggedCommit, LogPosition, Turn } from '../commit-log.ts'
+import {
+  type CommitDraft,
+  type CommitLog,
+  type LoggedCommit,
+  type LogPosition,
+  OutcomeUnknownError,
+  type Turn,
+} from '../commit-log.ts'
 import type { LogCipher } from './log-cipher.ts'
 import { LogConnection, type LogDatabase } from './log-connection.ts'
 import { findUnderLock, LOCK_HEAD, SET_TIMEOUTS } from './log-lock.ts'
@@ -28,7 +35,7 @@ const SET_KEY_CHECK = 'update controller.head set key_check = $2 where chain = $
 
 const FIND_COMMIT = 'select from controller.commits where position = $1 and id = $2'
 
-/** The database did not take a commit, or nothing tells whether it did. */
+/** The database did not take a commit. */
 export class LogUnavailableError extends Error {
   override readonly name = 'LogUnavailableError'
 }
@@ -116,9 +123,12 @@ export class PostgresLog implements CommitLog {
     const commit = { ...draft, id, node: this.node, chain }
     const { migration } = draft
     const head = [draft.position, chain, before.position, before.chain]
+    // Its session has ended, and so has its transaction: nothing is sent any more.
+    if (client.connection.stream.destroyed) throw new LogUnavailableError('the turn of this controller has ended')
+    const insertion = client.query(INSERT_COMMIT, [...head, id, this.node, draft.at, payload])
     try {
-      const [insertion] = await Promise.all([
-        client.query(INSERT_COMMIT, [...head, id, this.node, draft.at, payload]),
+      await Promise.all([
+        insertion,
         ...(migration
           ? [client.query(SET_SCHEMA, [chain, migration.migration, migration.digest, migration.release])]
           : []),
@@ -128,16 +138,16 @@ export class PostgresLog implements CommitLog {
         client.query('commit'),
       ])
       this.#network = undefined
-      if (insertion.rowCount === 1) return commit
     } catch (cause) {
       this.#commits.end()
-      if (await this.#lookUp(draft.position, id)) return commit
+      if (!(await isRefused(insertion)) && (await this.#lookUp(draft.position, id))) return commit
       throw new LogUnavailableError('the database did not take the commit', { cause })
     }
+    if ((await insertion).rowCount === 1) return commit
     throw new LogUnavailableError('another controller has committed meanwhile')
   }
 
-  /** Finds out whether a commit is in the log. @throws LogUnavailableError if the database does not tell in time */
+  /** Finds out whether a commit is in the log. @throws OutcomeUnknownError if the database does not tell in time */
   async #lookUp(position: number, id: string): Promise<boolean> {
     const endsAt = performance.now() + LOOK_UP_MS
     for (;;) {
@@ -145,7 +155,7 @@ export class PostgresLog implements CommitLog {
         return await this.#commits.run((client) => findUnderLock(client, FIND_COMMIT, [position, id]))
       } catch (cause) {
         if (performance.now() > endsAt)
-          throw new LogUnavailableError('nothing tells whether a commit was taken', { cause })
+          throw new OutcomeUnknownError('nothing tells whether a commit was taken', { cause })
         await new Promise((resolve) => setTimeout(resolve, LOOK_UP_PAUSE_MS))
       }
     }
@@ -157,4 +167,12 @@ export class PostgresLog implements CommitLog {
       return { ...(JSON.parse(this.#cipher.open(payload, before)) as LoggedCommit), position, chain }
     })
   }
+}
+
+/** Whether the database itself has refused a query: then the rest of its transaction has no effect. */
+async function isRefused(query: Promise<unknown>): Promise<boolean> {
+  return query.then(
+    () => false,
+    (error) => error instanceof pg.DatabaseError,
+  )
 }

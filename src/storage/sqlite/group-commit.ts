@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import type { CommitLog, RowObserver, Turn } from '../commit-log.ts'
+import { type CommitLog, OutcomeUnknownError, type RowObserver, type Turn } from '../commit-log.ts'
 import { type AuditOrigin, type CommitRecorder, StoreMisuseError, type TransactionScope } from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
 import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
@@ -331,7 +331,12 @@ export class GroupCommit {
   async #commitToLog(turn: Turn, commit: Commit): Promise<void> {
     const rows = this.#capture.take()
     this.#control.rollBack()
-    this.#follower.applyRows([await turn.publish({ ...commit, rows })])
+    const loggedCommit = await turn.publish({ ...commit, rows })
+    try {
+      this.#follower.applyRows([loggedCommit])
+    } catch (cause) {
+      throw new OutcomeUnknownError('the log has taken a commit that cannot be applied here', { cause })
+    }
   }
 
   /**
@@ -341,7 +346,10 @@ export class GroupCommit {
    */
   #announce(outcomes: readonly Outcome[], commit: Commit): Promise<unknown> | undefined {
     for (const { isOk } of outcomes) if (isOk) this.#transactions += 1
-    return this.#parts.listener.committed(commit)?.then(() => undefined, toUnavailableError)
+    return this.#parts.listener.committed(commit)?.then(
+      () => undefined,
+      (cause) => errors.OUTCOME_UNKNOWN(undefined, { cause }),
+    )
   }
 }
 
@@ -352,5 +360,6 @@ function listChanges(outcomes: readonly Outcome[]): readonly Change[] {
 }
 
 function toUnavailableError(cause: unknown): unknown {
+  if (cause instanceof OutcomeUnknownError) return errors.OUTCOME_UNKNOWN(undefined, { cause })
   return errors.STORAGE_UNAVAILABLE(undefined, { cause, retryAfterSeconds: RETRY_AFTER_SECONDS })
 }

@@ -111,7 +111,7 @@ export class Callers {
       const subject = session.id
       while (performance.now() < this.#until) {
         const result = await this.#write({ kind: 'end session', subject }, { method: 'DELETE', path })
-        if (result !== 'unknown') break
+        if (result === 'acknowledged') break
       }
       const usedUntil = performance.now() + USED_MS
       while (performance.now() < Math.min(usedUntil, this.#until))
@@ -147,8 +147,9 @@ export class Callers {
   }
 }
 
-/** A fault of a server says nothing of whether the change was made. */
+/** A fault of a server says nothing of whether the change was made, unless it is that the server has no storage for it. */
 function judge(outcome: Outcome): Write['result'] {
+  if (outcome?.code === 'STORAGE_UNAVAILABLE') return 'refused'
   if (!outcome || outcome.status >= 500) return 'unknown'
   return outcome.status < 300 ? 'acknowledged' : 'refused'
 }

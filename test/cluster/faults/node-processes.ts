@@ -30,7 +30,9 @@ const runFile = promisify(execFile)
 const REQUEST_TIMEOUT_MS = 12_000
 
 /** A response; undefined if none came, so that nothing tells whether the request had an effect. */
-export type Outcome = { readonly status: number; readonly data: Readonly<Record<string, unknown>> } | undefined
+export type Outcome =
+  | { readonly status: number; readonly code: string | undefined; readonly data: Readonly<Record<string, unknown>> }
+  | undefined
 
 export interface ClusterRequest {
   readonly method: string
@@ -174,8 +176,8 @@ export class NodeProcess {
           response.on('data', (part: Buffer) => parts.push(part))
           response.on('error', () => resolve(undefined))
           response.on('end', () => {
-            const { data = {} } = parseBody(Buffer.concat(parts).toString())
-            resolve({ status: response.statusCode ?? 0, data })
+            const { data = {}, error } = parseBody(Buffer.concat(parts).toString())
+            resolve({ status: response.statusCode ?? 0, code: error?.code, data })
           })
         },
       )
@@ -201,7 +203,7 @@ function listRebuildReasons(directory: string): string[] {
   return existsSync(request) ? [...reasons, JSON.parse(readFileSync(request, 'utf8')).reason] : reasons
 }
 
-function parseBody(text: string): { data?: Readonly<Record<string, unknown>> } {
+function parseBody(text: string): { data?: Readonly<Record<string, unknown>>; error?: { code: string } } {
   return text.startsWith('{') ? JSON.parse(text) : {}
 }
 
