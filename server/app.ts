@@ -271,15 +271,19 @@ function createHandler({ controller, timeouts, monitor }: Served, operation: Any
 }
 
 /** Runs an operation once more if what it does not find may have been made at another controller just now. */
-async function runAsOneOfSeveral(cluster: Cluster, store: Store, run: () => Awaitable<Response>): Promise<Response> {
+function runAsOneOfSeveral(cluster: Cluster, store: Store, run: () => Awaitable<Response>): Awaitable<Response> {
   const { position } = store
-  try {
-    return await run()
-  } catch (error) {
+  const runAgain = async (error: unknown): Promise<Response> => {
     if (!(error instanceof ControllerError) || error.status !== 404) throw error
     await cluster.catchUp()
     if (store.position === position) throw error
     return run()
+  }
+  try {
+    const pending = run()
+    return pending instanceof Promise ? pending.catch(runAgain) : pending
+  } catch (error) {
+    return runAgain(error)
   }
 }
 
