@@ -21,6 +21,9 @@ export const SHARED_TABLES: readonly string[] = [
   'shared_settings',
 ]
 
+/** The tables whose rows become files beside the database: no file may be newer than the rows, because it may have the only key to them. */
+export const TABLES_THAT_FILES_FOLLOW: ReadonlySet<string> = new Set(['shared_files'])
+
 /** Table → the reason for which commits do not hold its rows. */
 export const LOCAL_TABLES: Readonly<Record<string, string>> = {
   commit_position: 'states up to which commit the rows of this file are, and moves with each',

@@ -1,5 +1,6 @@
 // Stores that share a log: what was acknowledged is in it once, without gaps, whatever fails, and all of them end with the same rows.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import Sqlite from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ChainVerifier } from '../../src/storage/audit/audit-chain.ts'
 import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
 import type { TransactionScope } from '../../src/storage/store.ts'
@@ -16,7 +17,13 @@ beforeEach(() => {
   log = new MemoryLog()
   nodes = new LogNodes()
 })
-afterEach(() => nodes.close())
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await nodes.close()
+})
+
+/** The value of SQLite's setting `synchronous` with which a commit waits for the disk. */
+const FULL = 2
 
 describe('a store on a log that others share', () => {
   it('commits after what the others have committed, and sees it in rows and in memory', async () => {
@@ -102,6 +109,32 @@ describe('a store on a log that others share', () => {
     isReachable = true
     await node.store.write(add('b'), ORIGIN)
     expect(await readIds(node.store.db)).toContain('b')
+  })
+
+  it('waits for the disk only with rows that files follow, because the log has the others', async () => {
+    const durable: unknown[] = []
+    const { prepare } = Sqlite.prototype
+    vi.spyOn(Sqlite.prototype, 'prepare').mockImplementation(function (this: Sqlite.Database, text: string) {
+      const statement = prepare.call(this, text)
+      if (text !== 'commit') return statement
+      const run = statement.run.bind(statement) as () => Sqlite.RunResult
+      statement.run = () => {
+        durable.push(this.pragma('synchronous', { simple: true }) === FULL)
+        return run()
+      }
+      return statement
+    })
+    const node = await openNode('first')
+    durable.length = 0
+
+    await node.store.write(add('a'), ORIGIN)
+    await node.store.write(async ({ db }) => {
+      const file = { id: 'f', createdAt: 1, updatedAt: 1, tags: '{}', name: 'file', sealedContent: '' }
+      await db.insertInto('shared_files').values(file).execute()
+    }, ORIGIN)
+    await node.store.write(add('b'), ORIGIN)
+
+    expect(durable).toEqual([false, true, false])
   })
 
   it('refuses a log that does not lead on from its rows', async () => {

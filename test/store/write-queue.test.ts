@@ -7,6 +7,7 @@ import { AuditSealer } from '../../src/storage/audit/audit-seal.ts'
 import { openSqliteStore, type SqliteStoreOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import type { AuditOrigin, Store, TransactionScope } from '../../src/storage/store.ts'
 import { TestClock } from '../world/controller.ts'
+import { MemoryLog } from '../world/memory-log.ts'
 
 const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
 const ORIGIN: AuditOrigin = { actor: { kind: 'anonymous', id: null, name: null }, requestId: 'test', address: null }
@@ -142,5 +143,23 @@ describe('a group of transactions', () => {
     const sizes = [...new Set(groups)].map((group) => groups.filter((other) => other === group).length)
     expect(sizes[0]).toBe(1)
     expect(sizes.slice(1, -1)).toEqual(sizes.slice(1, -1).map(() => 5))
+  })
+
+  it('takes as long as it waited for its turn, so that each turn at a log that is shared commits many', async () => {
+    const shared = new MemoryLog().connect('first')
+    await open({
+      log: {
+        ...shared,
+        acquire: async (after) => {
+          const turn = await shared.acquire(after)
+          clock.advance(100)
+          return turn
+        },
+      },
+    })
+
+    await Promise.all(Array.from({ length: 10 }, () => store.write(lasting(10), ORIGIN)))
+
+    expect(store.stats().commits).toBe(1)
   })
 })

@@ -18,6 +18,7 @@ export class ControlStatements {
   readonly #rollback: Statement
   readonly #last: Statement
   readonly #dataVersion: Statement
+  #isDurable = true
 
   constructor(connection: SqliteDatabase) {
     this.begin = connection.prepare('begin immediate')
@@ -30,6 +31,12 @@ export class ControlStatements {
     this.#rollback = connection.prepare('rollback')
     this.#last = connection.prepare('select position, at, chain from commit_position')
     this.#dataVersion = connection.prepare('pragma data_version').pluck()
+  }
+
+  /** Whether the transactions from now on wait until they, and all before them, are on disk. */
+  set isDurable(isDurable: boolean) {
+    if (isDurable !== this.#isDurable) this.#connection.pragma(`synchronous = ${isDurable ? 'FULL' : 'NORMAL'}`)
+    this.#isDurable = isDurable
   }
 
   /** Ends the transaction without its changes, unless SQLite has done that. */

@@ -183,10 +183,11 @@ export class GroupCommit {
 
   async #commitGroup(): Promise<void> {
     let turn: Turn | undefined
+    const askedAt = this.#pace.now()
     try {
       turn = await this.#parts.log.acquire(this.#follower.last)
       await this.#follower.follow(turn.missed)
-      if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll())
+      if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll(), askedAt)
     } catch (error) {
       for (const job of this.#jobs.takeAll()) job.reject(toUnavailableError(error))
     } finally {
@@ -217,7 +218,7 @@ export class GroupCommit {
 
   // Up to the commit, or to its way to a log that is shared, nothing yields to the event loop, so no request reads between the
   // statements of a group.
-  async #runGroup(turn: Turn, group: Job[]): Promise<void> {
+  async #runGroup(turn: Turn, group: Job[], askedAt: number): Promise<void> {
     const { audit } = this.#parts
     const outcomes: Outcome[] = []
     const mark = audit.mark()
@@ -225,7 +226,7 @@ export class GroupCommit {
     let commit: Commit | undefined
     try {
       this.#noticeForeignWrites()
-      commit = await this.#makeCommit(group, outcomes)
+      commit = await this.#makeCommit(group, outcomes, askedAt)
       failure = await this.#commit(turn, commit)
       this.#jobs.putBack(group.slice(outcomes.length))
       if (failure === undefined) failure = await this.#announce(outcomes, commit)
@@ -245,17 +246,17 @@ export class GroupCommit {
   }
 
   /** Runs the bodies of a group, and what belongs to its commit. */
-  async #makeCommit(group: readonly Job[], outcomes: Outcome[]): Promise<Commit> {
+  async #makeCommit(group: readonly Job[], outcomes: Outcome[], askedAt: number): Promise<Commit> {
     const tables = new Set<string>()
-    await this.#runBodies(group, outcomes, tables)
+    await this.#runBodies(group, outcomes, tables, this.#pace.beginGroup(askedAt))
     const commit = { ...this.#next(outcomes), changes: listChanges(outcomes), tables: [...tables] }
     const recorded = await this.#record(commit)
     return recorded === undefined ? commit : { ...commit, recorded }
   }
 
-  async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>): Promise<void> {
+  /** @param endsAt the time, by the monotonic clock, after which none begins */
+  async #runBodies(group: readonly Job[], outcomes: Outcome[], tables: Set<string>, endsAt: number): Promise<void> {
     const { clock } = this.#parts
-    const endsAt = this.#pace.beginGroup()
     const changes: Change[] = []
     for (const job of group.slice(0, MAX_TRANSACTIONS)) {
       if (outcomes.length > 0 && clock.monotonic() > endsAt) break

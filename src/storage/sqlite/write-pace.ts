@@ -44,19 +44,24 @@ export class WritePace {
     })
   }
 
+  /** The moment, by the monotonic clock, at which a group asks for its turn. */
+  now(): number {
+    return this.#options.clock.monotonic()
+  }
+
   /**
-   * Begins a group. Returns the time, by the monotonic clock, after which no further transaction begins in it. If others waited, it may take
-   * as long as all that came since the last group: a slow disk, or many requests in each turn of the loop, leave half of the time to
-   * transactions.
+   * Begins a group. Returns the time, by the monotonic clock, after which no further transaction begins in it. It may take as long as it
+   * waited for its turn, and, if others waited, as all that came since the last group: other controllers, a slow disk, or many requests in
+   * each turn of the loop, leave half of the time to transactions.
    */
-  beginGroup(): number {
-    const now = this.#options.clock.monotonic()
-    return now + Math.max(MIN_GROUP_MS, now - (this.#lastEndedAt ?? now))
+  beginGroup(askedAt: number): number {
+    const now = this.now()
+    return now + Math.max(MIN_GROUP_MS, now - Math.min(askedAt, this.#lastEndedAt ?? now))
   }
 
   /** Records that so many transactions of a group have run, and how many wait still. */
   endGroup(transactions: number, waiting: number): void {
-    const now = this.#options.clock.monotonic()
+    const now = this.now()
     if (this.#lastEndedAt !== undefined && transactions > 0) {
       const eachMs = (now - this.#lastEndedAt) / transactions
       this.#meanMs = this.#meanMs === 0 ? eachMs : this.#meanMs * (1 - LATEST_WEIGHT) + eachMs * LATEST_WEIGHT
