@@ -140,8 +140,7 @@ export async function buildApp(controller: Controller, options: AppOptions = {})
     ignoreUnreadBody,
   ]
   // One hook for both, because each costs more than most checks do.
-  const { cluster, store } = controller
-  const identifyCaller = awaitCluster(cluster, store, identify(controller, options.trustedCaller))
+  const identifyCaller = awaitCluster(controller, identify(controller, options.trustedCaller))
   app.addHook('onRequest', (request, reply, done) => {
     identifyCaller(request, (failure) => done(failure ?? findRefusal(checks, request, reply)))
   })

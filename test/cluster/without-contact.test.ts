@@ -70,6 +70,18 @@ describe('a controller without contact with the log of its cluster', () => {
   })
 })
 
+describe('a session that has ended', () => {
+  it('is refused at once by a controller that knows its end, because nothing in the log can revive it', async () => {
+    allowFaults(/the log of the cluster cannot be read/, /a duty could not be proven/)
+    const { token } = await node.signIn({ isAdmin: true })
+    const path = '/edge/client/v1/current-api-session'
+    await node.send({ method: 'DELETE', path, token })
+    // Within the lease.
+    proxy.isHolding = true
+    expect((await node.send({ method: 'GET', path, token })).status).toBe(401)
+  })
+})
+
 describe('the operations that grant nothing', () => {
   it('are health, metrics, public information, what polls ask, and which controllers run', () => {
     const ids = operations.filter(({ grantsNothing }) => grantsNothing !== undefined).map(({ id }) => id)

@@ -1,16 +1,16 @@
 // Holds a request up until its controller knows enough to serve it, if that is one of several: contact with the cluster for what grants
 // rights, what its client has seen at another controller, and a session that has only just begun there.
 import type { FastifyRequest } from 'fastify'
+import type { Controller } from '../../../src/controller.ts'
 import { invalidError } from '../../../src/foundation/errors.ts'
 import type { Cluster } from '../../../src/storage/cluster/cluster.ts'
-import type { Store } from '../../../src/storage/store.ts'
 import { readSessionHeader } from '../../api/dialects.ts'
 import { POSITION_HEADER } from '../../api/position.ts'
 import { readBearerTokens } from '../requests.ts'
 import type { Identify } from './identify.ts'
 
 /** Identifies the caller of a request, again if that had to wait. */
-export function awaitCluster(cluster: Cluster | undefined, store: Store, identify: Identify): Identify {
+export function awaitCluster({ auth, cluster, store }: Controller, identify: Identify): Identify {
   if (!cluster) return identify
   return (request, done) => {
     identify(request, (failure) => {
@@ -31,18 +31,19 @@ export function awaitCluster(cluster: Cluster | undefined, store: Store, identif
     else if (isStranger(request)) await cluster?.catchUp()
     if (!mayServe(cluster, request)) await cluster?.lease.waitForContact()
   }
+
+  /** Whether the session that a request names may have begun at another controller just now. */
+  function isStranger({ raw, state }: FastifyRequest): boolean {
+    if (state.caller.kind !== 'anonymous') return false
+    const { token } = readSessionHeader(raw.headers)
+    return token === undefined ? readBearerTokens(raw).length > 0 : !auth.apiSessions.hasEnded(token)
+  }
 }
 
 /** Whether nothing is granted by what this controller may not know. */
 export function mayServe(cluster: Cluster | undefined, { state }: FastifyRequest): boolean {
   const { operation } = state.route
   return cluster === undefined || cluster.lease.isHeld || !operation || operation.grantsNothing !== undefined
-}
-
-/** Whether the session that a request names is not known here. */
-function isStranger({ raw, state }: FastifyRequest): boolean {
-  if (state.caller.kind !== 'anonymous') return false
-  return readSessionHeader(raw.headers).token !== undefined || readBearerTokens(raw).length > 0
 }
 
 /** @throws COULD_NOT_VALIDATE */

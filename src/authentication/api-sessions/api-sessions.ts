@@ -168,6 +168,11 @@ export class ApiSessions implements DerivedRows {
     return this.#use(this.#live.findByTokenHash(hashToken(token)), now)
   }
 
+  /** Whether the session of a token has ended a short time ago, so that it never lives again, whatever the log holds. */
+  hasEnded(token: string): boolean {
+    return this.#live.hasEnded(hashToken(token))
+  }
+
   /** Returns a live session that a signed token names, and records the activity. */
   useById(id: string, now: Instant): LiveApiSession | undefined {
     return this.#use(this.#live.get(id), now)

@@ -1,4 +1,5 @@
 // The API sessions in memory, by the hash of their token, with the fields of their identity that requests need.
+import { LRUCache } from 'lru-cache'
 import type { Instant } from '../../foundation/clock.ts'
 import { isAmong, type RevokedSessions, type SessionBasis } from './session-basis.ts'
 import { type Cohort, SessionCohorts } from './session-cohorts.ts'
@@ -74,16 +75,25 @@ function internWords(words: readonly string[]): readonly string[] {
 
 const NO_SESSIONS: readonly CohortMember[] = []
 
+// Some 100 KB. A client that goes on with a session which has ended finds out within seconds.
+const MAX_ENDED = 1_000
+
 /** A session that was revoked is not live any more, and stays in memory until its row is deleted. */
 export class LiveApiSessions {
   readonly #byHash = new Map<string, CohortMember>()
   readonly #byId = new Map<string, CohortMember>()
   readonly #identities = new Map<string, SharedIdentity>()
   readonly #cohorts = new SessionCohorts<CohortMember>()
+  readonly #endedHashes = new LRUCache<string, true>({ max: MAX_ENDED })
 
   findByTokenHash(tokenHash: string): LiveApiSession | undefined {
     const session = this.#byHash.get(tokenHash)
     return session?.cohort.isRevoked ? undefined : session
+  }
+
+  /** Whether the session of a token was revoked, or removed a short time ago, so that it never lives again. */
+  hasEnded(tokenHash: string): boolean {
+    return this.#endedHashes.has(tokenHash) || this.#byHash.get(tokenHash)?.cohort.isRevoked === true
   }
 
   get(id: string): LiveApiSession | undefined {
@@ -141,6 +151,7 @@ export class LiveApiSessions {
     if (!session) return undefined
     this.#byId.delete(id)
     this.#byHash.delete(session.tokenHash)
+    this.#endedHashes.set(session.tokenHash, true)
     this.#cohorts.remove(session, session.cohort)
     const identity = this.#identities.get(session.identity.id)
     if (!identity) return session
