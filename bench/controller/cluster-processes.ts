@@ -1,5 +1,6 @@
 // Controllers of one network as processes of their own, with the PostgreSQL server that orders what they change.
 import { join } from 'node:path'
+import pg from 'pg'
 import { TestPostgres } from '../../test/world/postgres.ts'
 import { TcpProxy } from '../../test/world/tcp-proxy.ts'
 import { ControllerProcess } from './controller-process.ts'
@@ -7,6 +8,7 @@ import { ControllerProcess } from './controller-process.ts'
 export class ClusterProcesses {
   readonly all: readonly ControllerProcess[]
   readonly #server: TestPostgres
+  readonly #database: string
   readonly #proxy: TcpProxy
   /** How long those that were added to the first one took to join. */
   readonly joinSeconds: readonly number[]
@@ -14,11 +16,13 @@ export class ClusterProcesses {
   private constructor(
     all: readonly ControllerProcess[],
     server: TestPostgres,
+    database: string,
     proxy: TcpProxy,
     joinSeconds: readonly number[],
   ) {
     this.all = all
     this.#server = server
+    this.#database = database
     this.#proxy = proxy
     this.joinSeconds = joinSeconds
   }
@@ -30,7 +34,8 @@ export class ClusterProcesses {
     [firstName, ...otherNames]: readonly [string, ...string[]],
   ): Promise<ClusterProcesses> {
     const server = await TestPostgres.start()
-    const { proxy, url } = await TcpProxy.before(await server.createDatabase())
+    const direct = await server.createDatabase()
+    const { proxy, url } = await TcpProxy.before(direct)
     try {
       const database = ['--database', url, '--no-tls']
       const first = await ControllerProcess.makeFrom(alone.directory, join(directory, firstName))
@@ -46,7 +51,7 @@ export class ClusterProcesses {
         joinSeconds.push((performance.now() - begun) / 1000)
         all.push(controller)
       }
-      return new ClusterProcesses(all, server, proxy, joinSeconds)
+      return new ClusterProcesses(all, server, direct, proxy, joinSeconds)
     } catch (error) {
       proxy.close()
       await server.stop()
@@ -57,6 +62,18 @@ export class ClusterProcesses {
   /** Has everything that they and the database tell each other take so much longer. */
   set delayMs(milliseconds: number) {
     this.#proxy.delayMs = milliseconds
+  }
+
+  /** How many commits led to the end of the log. */
+  async readPosition(): Promise<number> {
+    const client = new pg.Client({ connectionString: this.#database })
+    await client.connect()
+    try {
+      const { rows } = await client.query<{ position: string }>('select position from controller.head')
+      return Number(rows[0]?.position)
+    } finally {
+      await client.end()
+    }
   }
 
   async close(): Promise<void> {

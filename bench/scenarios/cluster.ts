@@ -28,6 +28,8 @@ const CALLERS_OF_EACH = 16
 const WARM_UP = 0.25
 const MAX_CHANGES = 500
 const MAX_PAUSE_MS = 50
+const MILLISECONDS_A_SECOND = 1_000
+const MICROSECONDS_A_MILLISECOND = 1_000
 
 export function clusterMeasurements({ identities }: Model): readonly Measurement[] {
   return [
@@ -60,7 +62,7 @@ async function measureCluster(bench: Bench): Promise<Fact[]> {
       ...(await measureEndedSessions(bench, network, second)),
     ]
     cluster.delayMs = DELAY_MS
-    facts.push(...(await measureManyCallers(bench, network, [first, second, third])))
+    facts.push(...(await measureManyCallers(bench, network, cluster)))
     return facts.map((one) => ({ ...one, name: `${name}: ${one.name}` }))
   } finally {
     await cluster.close()
@@ -68,13 +70,29 @@ async function measureCluster(bench: Bench): Promise<Fact[]> {
 }
 
 async function measureReads(bench: Bench, alone: Network, network: Network): Promise<Fact[]> {
-  const facts: Fact[] = []
+  const networks = [alone, network] as const
+  const atRest = await measureRest(bench, networks)
+  const facts = [
+    fact('at rest, CPU a second', atRest[1] / MICROSECONDS_A_MILLISECOND, 'ms'),
+    fact('at rest, one alone', atRest[0] / MICROSECONDS_A_MILLISECOND, 'ms'),
+  ]
   for (const workload of workloads.filter(({ name }) => READS.includes(name))) {
     const milliseconds = bench.milliseconds * TURN
-    const [before, now] = await costsInTurn(bench, workload, [alone, network], { turns: TURNS, milliseconds })
+    const [before, now] = await costsInTurn(bench, workload, networks, { turns: TURNS, milliseconds })
     facts.push(fact(`${workload.name}, CPU over alone`, now / before, '×', bounds.clusterReadsTimesAlone))
   }
   return facts
+}
+
+/** The CPU time of each controller without requests, in microseconds a second. */
+async function measureRest(bench: Bench, networks: readonly [Network, Network]): Promise<[number, number]> {
+  const readAll = () => networks.map(({ controller }) => controller.cpuMicroseconds) as [number, number]
+  const begun = performance.now()
+  const before = readAll()
+  await wait(bench.milliseconds)
+  const after = readAll()
+  const seconds = (performance.now() - begun) / MILLISECONDS_A_SECOND
+  return [(after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds]
 }
 
 async function measureOneCaller(bench: Bench, network: Network): Promise<Fact[]> {
@@ -124,27 +142,31 @@ async function measureEndedSessions(bench: Bench, { controller }: Network, other
 async function measureManyCallers(
   { milliseconds }: Bench,
   network: Network,
-  controllers: readonly ControllerProcess[],
+  cluster: ClusterProcesses,
 ): Promise<Fact[]> {
-  const generators = controllers.map(() => new Generator())
+  const generators = cluster.all.map(() => new Generator())
   try {
     const traffic = await creations(network)
     const runs = await Promise.all(
-      controllers.map(({ target }, at) =>
+      cluster.all.map(({ target }, at) =>
         (generators[at] as Generator).prepareLoop(target, traffic, {
           inFlight: CALLERS_OF_EACH,
           warmUpMilliseconds: milliseconds * WARM_UP,
         }),
       ),
     )
+    const before = await cluster.readPosition()
     const outcomes = await Promise.all(runs.map((run) => run.go(milliseconds)))
+    const commits = (await cluster.readPosition()) - before
     for (const { failures } of outcomes) for (const { what, times } of failures) throw new Error(`${times} × ${what}`)
     const perSecond = outcomes.reduce((sum, { completed, seconds }) => sum + completed / seconds, 0)
+    const completed = outcomes.reduce((sum, outcome) => sum + outcome.completed, 0)
     const latencies = Float64Array.from(outcomes.flatMap((one) => [...one.latencies])).sort()
     const delayed = 'with a database 1 ms away'
     return [
       fact(`new identities by all three ${delayed}`, perSecond, '/s'),
       fact(`time for each of them`, 1_000 / perSecond, 'ms', bounds.clusterEachCreateMilliseconds),
+      fact('new identities in each commit', completed / commits, ''),
       fact(`new identity of many ${delayed}, p99`, percentile(latencies, 0.99), 'ms'),
     ]
   } finally {
