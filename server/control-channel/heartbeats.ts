@@ -114,6 +114,8 @@ export class Heartbeats {
   get response(): Buffer | undefined {
     if (!this.#received) return undefined
     const shiftMs = this.#clock.monotonic() - this.#received.at + this.#headStartMs
-    return encodeUint64(this.#received.sentAtNs + BigInt(Math.round(shiftMs)) * NANOSECONDS_PER_MS)
+    // The router may send any number: it wraps, as in the subtraction of the router.
+    const timeNs = this.#received.sentAtNs + BigInt(Math.round(shiftMs)) * NANOSECONDS_PER_MS
+    return encodeUint64(BigInt.asUintN(64, timeNs))
   }
 }

@@ -57,3 +57,25 @@ describe('a router', () => {
     expect(heartbeats.isSilent).toBe(false)
   })
 })
+
+describe('a heartbeat', () => {
+  const MAX_UINT64 = 2n ** 64n - 1n
+  const HEAD_START_MS = 1_000
+  const encode = (timeNs: bigint) => {
+    const bytes = Buffer.alloc(8)
+    bytes.writeBigUInt64LE(timeNs)
+    return bytes
+  }
+
+  it.each([MAX_UINT64, 2n ** 63n - 1n, 0n])(
+    'of any time has a response, that time and what has passed since: %d',
+    (sentAtNs) => {
+      const { clock, heartbeats } = open()
+      heartbeats.take(encode(sentAtNs))
+      expect(heartbeats.response?.readBigUInt64LE()).toBe(sentAtNs)
+      clock.advance(1)
+      heartbeats.setHeadStart(HEAD_START_MS)
+      expect(heartbeats.response?.readBigUInt64LE()).toBe((sentAtNs + 1_001_000_000n) & MAX_UINT64)
+    },
+  )
+})
