@@ -6,6 +6,7 @@ import { readConfig } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths } from '../../src/settings/data-directory.ts'
 import type { Config } from '../../src/settings/settings.ts'
 import { CLUSTER_CHANGE } from '../../src/storage/audit/audit.ts'
+import type { Migration } from '../../src/storage/migrate.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import type { AuditEvent } from '../../src/storage/transactions/changes.ts'
 import type { Context } from '../../src/storage/transactions/context.ts'
@@ -16,6 +17,8 @@ export interface DirectoryOptions {
   readonly clock: Clock
   /** The account of the operator, for the audit. */
   readonly osUser: string
+  /** The migrations of the store, for tests. Defaults to the migrations of this program. */
+  readonly migrations?: readonly Migration[]
 }
 
 /** Runs work while no controller runs on a directory. @throws DirectoryLockedError if one does */
@@ -47,13 +50,14 @@ export interface CommandSession {
 
 /** Opens the controller of a directory, which may have other settings than its network, for the work of one command. */
 export async function withController<T>(
-  { directory, clock, osUser }: DirectoryOptions,
+  { directory, clock, osUser, migrations }: DirectoryOptions,
   config: Config,
   work: (session: CommandSession) => Promise<T>,
   more: Pick<OpenOptions, 'isRebuilt'> = {},
 ): Promise<T> {
   const controller = await openController({
     ...{ directory, config, clock, log: silentLog, hasOtherSettings: true },
+    ...(migrations ? { migrations } : {}),
     ...more,
   })
   try {

@@ -2,11 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/foundation/clock.ts'
 import { NetworkClock } from '../../src/storage/cluster/network-clock.ts'
+import { bearer, OIDC_SETTINGS, OpenIdClient, readClaims } from '../openid-connect/client.ts'
 import { TestCluster } from '../world/cluster.ts'
-import { CLIENT, TestClock, type TestController } from '../world/controller.ts'
+import { CLIENT, MANAGEMENT, TestClock, type TestController } from '../world/controller.ts'
+import { People } from '../world/people.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
-const HOUR_MS = 3_600_000
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
 
 /** A clock that goes on, and can be set. */
 class RunningClock extends TestClock {
@@ -68,7 +71,7 @@ describe('controllers whose clocks differ', () => {
   const open = async (name: string, setMs: number) => {
     const clock = new RunningClock()
     clock.set(setMs)
-    return world.cluster.open(name, { clock, followsDatabaseTime: true })
+    return world.cluster.open(name, { clock, followsDatabaseTime: true, settings: OIDC_SETTINGS })
   }
   const readSession = ({ send }: TestController, token: string) =>
     send({ method: 'GET', path: `${CLIENT}/current-api-session`, token })
@@ -84,6 +87,58 @@ describe('controllers whose clocks differ', () => {
 
     expect(Math.abs(row!.lastActivityAt - systemClock.now())).toBeLessThan(HOUR_MS / 2)
     expect((await readSession(behind, token)).status).toBe(200)
+  })
+
+  it('by a minute each way accept the tokens of each other at once, and end them at one time', async () => {
+    const [behind, ahead] = [await open('behind', -MINUTE_MS), await open('ahead', MINUTE_MS)]
+    const people = await People.in(ahead)
+    const person = await people.person()
+    await behind.controller.cluster?.catchUp()
+    const issuedAt: number[] = []
+    for (const [issuer, other] of [
+      [behind, ahead],
+      [ahead, behind],
+    ] as const) {
+      const { access_token: token } = await new OpenIdClient(issuer).signIn(person)
+      for (const node of [other, issuer]) {
+        const path = `${CLIENT}/current-identity`
+        expect((await node.send({ method: 'GET', path, headers: bearer(token) })).status).toBe(200)
+      }
+      const { exp, iat, nbf, z_asid: id } = readClaims(token)
+      expect(nbf).toBe(iat)
+      issuedAt.push(iat)
+      const ends = [behind, ahead].map(({ controller }) => controller.auth.apiSessions.get(id)?.endsAt)
+      expect(ends[0]).toBe(ends[1])
+      expect(exp * 1_000).toBeLessThanOrEqual(ends[0] as number)
+    }
+    // Each had a minute of its own otherwise.
+    expect(Math.abs(issuedAt[1]! - issuedAt[0]!)).toBeLessThan(MINUTE_MS / 1_000)
+  })
+
+  it('by a minute each way record the audit in order, and hold their leases', async () => {
+    const nodes = [await open('behind', -MINUTE_MS), await open('ahead', MINUTE_MS)]
+    const tokens = [await nodes[0]!.admin(), await nodes[1]!.admin()]
+    for (let number = 0; number < 10; number += 1) {
+      const [node, token] = [nodes[number % 2]!, tokens[number % 2]!]
+      const body = { name: `service ${number}`, encryptionRequired: true }
+      expect((await node.send({ method: 'POST', path: `${MANAGEMENT}/services`, token, body })).status).toBe(201)
+    }
+    for (const { controller } of nodes) {
+      await controller.cluster?.catchUp()
+      const records = await controller.store.db
+        .selectFrom('audit_records')
+        .select(['at', 'elapsed', 'resource'])
+        .orderBy('n')
+        .execute()
+      const changes = records.filter(({ resource }) => resource === 'services')
+      expect(changes).toHaveLength(10)
+      expect(changes.map(({ at }) => at)).toEqual(changes.map(({ at }) => at).toSorted((a, b) => a - b))
+      expect(records.map(({ elapsed }) => elapsed)).toEqual(
+        records.map(({ elapsed }) => elapsed).toSorted((a, b) => a - b),
+      )
+      await expect(controller.cluster?.lease.waitForContact()).resolves.toBeUndefined()
+      expect(controller.cluster?.lease.isHeld).toBe(true)
+    }
   })
 
   it('do not move the times of sessions, nor report a jump, when the clock of one is set', async () => {

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Kysely, sql } from 'kysely'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { reviewSettings } from '../../server/cluster/cluster-settings.ts'
@@ -13,19 +14,32 @@ import { createBackup } from '../../src/maintenance/backup/create-backup.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
 import { listRebuilds } from '../../src/storage/cluster/rebuild.ts'
+import { MIGRATIONS, type Migration } from '../../src/storage/migrate.ts'
 import { LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogContradictionError } from '../../src/storage/postgres/log-rows.ts'
 import { LogUnavailableError, PostgresLog } from '../../src/storage/postgres/postgres-log.ts'
 import { openForReading, openForWriting } from '../../src/storage/sqlite/connection.ts'
 import { DirectoryLockedError, lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
+import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
 import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { ClusterDirectories } from '../world/cluster-directories.ts'
 import { commandLine } from '../world/command-line.ts'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
+import { digestFile } from '../world/shadow.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
+/** A migration of the next release. */
+const addNote: Migration = {
+  name: '0002-note',
+  async up(db: Kysely<unknown>) {
+    await db.schema
+      .alterTable('services')
+      .addColumn('note', 'text', (column) => column.notNull().defaultTo(''))
+      .execute()
+  },
+}
 const AT_TWO = { settings: { advertise: ['two.example:1280'] } }
 const AT_THREE = { settings: { advertise: ['three.example:1280'] } }
 // Faults of a controller that runs, until it ends.
@@ -171,6 +185,29 @@ describe('a backup of a cluster', () => {
     const { settings, differences } = await reviewSettings({ ...options, isAccepted: false })
     expect([settings['session.timeout'], differences]).toEqual(['20m', []])
   })
+
+  it('of an older schema is migrated by the release that restores it, for all controllers', async () => {
+    const { first, second, one, two, ...rest } = await prepare()
+    for (const node of [one, two]) await world.cluster.stop(node)
+    const newer = { migrations: [...MIGRATIONS, addNote] }
+    for (const [directory, options] of [
+      [first, {}],
+      [second, AT_TWO],
+    ] as const)
+      await world.cluster.stop(await world.cluster.open(directory, { ...options, ...newer }))
+    await restore(first, newer)
+    const head = await world.cluster.sql('select migration from controller.head')
+    expect(head).toEqual([{ migration: addNote.name }])
+    const nodes = [await world.cluster.open(first, newer), await world.cluster.open(second, { ...AT_TWO, ...newer })]
+    for (const node of nodes) {
+      await expectRestored(node, rest)
+      const { rows } = await sql`select note from services`.execute(node.controller.store.db)
+      expect(rows).toEqual([])
+    }
+    expect(listDifferentTables(digestFile(first), digestFile(second))).toEqual([])
+    for (const node of nodes) await world.cluster.stop(node)
+    await expect(world.cluster.open(first)).rejects.toThrow(/the log was migrated by release/)
+  }, 120_000)
 
   it('is restored although the log has no commit of its time any more', async () => {
     const { first, second, one, two, ...rest } = await prepare()

@@ -52,7 +52,7 @@ export function* proveRows(
   for (const { position, chain, payload } of rows) {
     if (position === null) break
     if (position !== before.position + 1)
-      throw new LogContradictionError(`the log goes on with ${position} after ${before.position}`)
+      throw new LogContradictionError(`the log has no commit ${before.position + 1}, and goes on with ${position}`)
     if (!cipher.leadsTo(chain, before, payload))
       throw new LogContradictionError(`the commit ${position} of the log does not follow the one before it`)
     yield { before, position, chain, payload }

@@ -4,6 +4,7 @@ import { version } from '../../foundation/version.ts'
 import type { LogPosition, LogSchema } from '../commit-log.ts'
 import { describeSchema, MIGRATIONS, type Migration } from '../migrate.ts'
 import { type LogCipher, LogPayloadError } from './log-cipher.ts'
+import { isPooledByStatement } from './server-facts.ts'
 
 /** The rules of the log: a controller with others may not write to it. */
 const LOG_VERSION = 1
@@ -248,4 +249,8 @@ async function requireUsableServer(client: Client): Promise<void> {
     throw new LogDatabaseError('synchronous_commit is off: set it to on, so that what is acknowledged survives a crash')
   if (isReadOnly)
     throw new LogDatabaseError('the database is read-only: set default_transaction_read_only to off for this account')
+  if (await isPooledByStatement(client))
+    throw new LogDatabaseError(
+      'the pooler before PostgreSQL pools by statement, so that no lock outlasts one: set pool_mode to transaction or session, or name the server itself',
+    )
 }
