@@ -17,6 +17,7 @@ export const SERVICE = '{service}'.padEnd(26, '.')
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
 const PREPARED_AT_ONCE = 8
+const BEGUN_TOGETHER = 8
 const TOO_MANY_REQUESTS = 429
 // As OpenZiti's tunnelers.
 const POLL_INTERVAL_MS = 10_000
@@ -70,7 +71,13 @@ export class StormLoad implements Load {
 
   async run(): Promise<Outcome> {
     const begun = performance.now()
-    await Promise.all(this.#clients.map((client) => this.#comeBack(client)))
+    const running: Promise<void>[] = []
+    for (const client of this.#clients) {
+      running.push(this.#comeBack(client))
+      // To begin all in one turn takes seconds, in which none could respond to the controller.
+      if (running.length % BEGUN_TOGETHER === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    await Promise.all(running)
     return {
       ...this.#tally.outcome((performance.now() - begun) / 1000),
       storm: {
