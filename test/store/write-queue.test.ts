@@ -162,4 +162,22 @@ describe('a group of transactions', () => {
 
     expect(store.stats().commits).toBe(1)
   })
+
+  it('begins no further transaction after a quarter of a second, however long it waited for its turn', async () => {
+    const shared = new MemoryLog().connect('first')
+    await open({
+      log: {
+        ...shared,
+        acquire: async (after) => {
+          const turn = await shared.acquire(after)
+          clock.advance(5_000)
+          return turn
+        },
+      },
+    })
+
+    await Promise.all(Array.from({ length: 60 }, () => store.write(lasting(50), ORIGIN)))
+
+    expect(store.stats().commits).toBe(10)
+  })
 })

@@ -6,6 +6,8 @@ import { RetrySchedule } from '../../foundation/retry-schedule.ts'
 
 // At 64 transactions the 99th percentile of an event-loop turn stays under 10 ms.
 const MIN_GROUP_MS = 4
+// Meanwhile nothing else is served, and no other controller commits; PostgreSQL ends a turn after two seconds.
+const MAX_GROUP_MS = 250
 
 // The weight of the latest group in the mean.
 const LATEST_WEIGHT = 0.1
@@ -52,11 +54,12 @@ export class WritePace {
   /**
    * Begins a group. Returns the time, by the monotonic clock, after which no further transaction begins in it. It may take as long as it
    * waited for its turn, and, if others waited, as all that came since the last group: other controllers, a slow disk, or many requests in
-   * each turn of the loop, leave half of the time to transactions.
+   * each turn of the loop, leave half of the time to transactions. Groups of controllers that wait for each other grow no further than a limit.
    */
   beginGroup(askedAt: number): number {
     const now = this.now()
-    return now + Math.max(MIN_GROUP_MS, now - Math.min(askedAt, this.#lastEndedAt ?? now))
+    const passedMs = now - Math.min(askedAt, this.#lastEndedAt ?? now)
+    return now + Math.min(MAX_GROUP_MS, Math.max(MIN_GROUP_MS, passedMs))
   }
 
   /** Records that so many transactions of a group have run, and how many wait still. */
