@@ -7,7 +7,7 @@ import {
   RouterRejectedError,
 } from '../../src/network/routers/connected-routers.ts'
 import type { RouterConnection, RouterHello } from '../../src/network/routers/router-connection.ts'
-import { findEndOfKeptDials } from './absence.ts'
+import { findKeptDials } from './absence.ts'
 import { encodeAnnouncement, encodeLinkFault } from './announcements.ts'
 import { Channel, type CloseReason } from './channel.ts'
 import { encodeRoute, encodeUnroute } from './circuit-values.ts'
@@ -90,12 +90,11 @@ export class RouterChannel {
         onClose: (reason) => this.#end(reason),
       },
     })
-    const keptDialsEndAt = findEndOfKeptDials(controller, hello, admitted.isNewProcess)
+    const keptDials = findKeptDials(controller, hello, admitted.isNewProcess)
     const router = controller.routers.connected.connect(hello, isEdge, createConnection(this.#channel, hello))
-    const isBack = () => keptDialsEndAt !== undefined && controller.clock.monotonic() < keptDialsEndAt
     const findWait = () => {
       if (this.#channel.areRequestsOld) return 'on its way'
-      return isBack() ? 'kept' : undefined
+      return keptDials && controller.clock.monotonic() < keptDials.endAt ? keptDials.place : undefined
     }
     this.#session = { controller, router, channel: this.#channel, findWait }
     this.#connection = this.#channel.add(admitted)

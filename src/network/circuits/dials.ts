@@ -16,8 +16,10 @@ import { findHostPrograms, waitsForClient } from './abandoned-dials.ts'
 import type { CreatedCircuit, DialedService } from './circuit-creation.ts'
 import type { Circuits } from './circuits.ts'
 
-/** Kept by a router that was connected to no controller, or on its way over a connection that was held up. */
-export type WaitingPlace = 'kept' | 'on its way'
+/**
+ * Kept by a router that was connected to no controller, or to others than this one; or on its way over a connection that was held up.
+ */
+export type WaitingPlace = 'kept' | 'kept for one controller' | 'on its way'
 
 /** The dial of a client that is connected to a router. */
 export interface DialRequest extends SessionClient {
@@ -69,16 +71,18 @@ export class Dials {
     const { sessionId, identity, identityName, serviceId } = await this.#requireRight(client)
     const [service] = await findServiceById(db, serviceId)
     if (!service) throw new RequestRefusedError('unknown-service', 'the service does not exist')
-    // Routers hand on a dial by OpenID Connect to any controller that they are connected to, and keep none for one.
-    const isKept = request.mayHaveWaited === 'kept' && client.signedApiSessionId === undefined
-    const mayBeAbandoned = isKept || request.mayHaveWaited === 'on its way'
-    if (mayBeAbandoned && (await findHostPrograms(db, serviceId)).some(waitsForClient))
+    const { mayHaveWaited } = request
+    // Routers hand on a dial by OpenID Connect to any controller that they are connected to.
+    const isHandedOn = mayHaveWaited === 'kept for one controller' && client.signedApiSessionId !== undefined
+    const mayBeAbandoned = mayHaveWaited !== undefined && !isHandedOn
+    const areHostsSerial = (await findHostPrograms(db, serviceId)).some(waitsForClient)
+    if (mayBeAbandoned && areHostsSerial)
       throw new RequestRefusedError('busy', 'the dial waited at its router until that reached a controller')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')
     const isSessionSigned = 'signed' in client.reference
     const dialer = { routerId, clientId: identity.id, clientName: identityName, sessionId, isSessionSigned }
-    const created = await circuits.create({ ...dialer, service, instanceId, peerData })
+    const created = await circuits.create({ ...dialer, service, instanceId, peerData, areHostsSerial })
     try {
       if (isEncrypted) requireKey(created.peerData, 'host')
       // The right may have been revoked while the routers worked.

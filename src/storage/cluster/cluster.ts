@@ -100,6 +100,7 @@ export class Cluster {
     this.nodes.onClockOffset = (offset) => this.#followTime(offset)
     const migration = parts.migrations.at(-1)?.name ?? ''
     this.nodes.describeBy(() => ({ migration, isWaiting: this.#isWaiting, nextKey: keys.nextId }))
+    this.nodes.describeBy(() => ({ heldMs: Math.round(this.lease.heldMs) }))
     this.nodes.listDuties = () => this.#duties.filter(({ isHeld }) => isHeld).map(({ name }) => name)
     const { directory, log } = parts
     this.comparison = new RowComparison({

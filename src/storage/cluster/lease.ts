@@ -22,6 +22,7 @@ export class Lease {
   readonly #listeners: ((isHeld: boolean) => void)[] = []
   #proof: Moment | undefined
   #wasHeld = false
+  #heldSince: number | undefined
   #refused = 0
 
   constructor({ clock, durationMs, seekContact }: LeaseParts) {
@@ -33,6 +34,11 @@ export class Lease {
   /** Whether all that others committed before the lease is applied here, so that rights may be granted. */
   get isHeld(): boolean {
     return this.#proof !== undefined && isWithin(this.#clock, this.#proof, this.durationMs)
+  }
+
+  /** For how long the lease has been held without a gap, in milliseconds. */
+  get heldMs(): number {
+    return this.isHeld && this.#heldSince !== undefined ? this.#clock.monotonic() - this.#heldSince : 0
   }
 
   /** How long ago the last contact began. */
@@ -51,6 +57,7 @@ export class Lease {
 
   /** Rights may be granted again, counted from the moment at which the proof of contact began. */
   renew(from: Moment): void {
+    if (!this.isHeld) this.#heldSince = from.monotonic
     this.#proof = from
     if (this.isHeld) for (const resume of this.#waiting) resume()
     this.notice()

@@ -23,6 +23,8 @@ export interface NodeDetails {
   readonly nextKey: string | undefined
   /** The connections of clients. */
   readonly connections: number
+  /** For how long it has been in contact without an interruption as long as a lease, in milliseconds. */
+  readonly heldMs: number
 }
 
 /** A controller, as its row was at the last contact. */
