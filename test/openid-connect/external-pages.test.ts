@@ -44,13 +44,13 @@ afterAll(async () => {
 /** A browser that trusts the controller and the provider. */
 const newBrowser = () => new Browser([network.rootPem, authority.pem].join('\n'))
 
-function beginUrl(): string {
+function beginUrl(state = 'the-state'): string {
   const parameters = {
     client_id: 'native',
     response_type: 'code',
     scope: 'openid',
     redirect_uri: REDIRECT,
-    state: 'the-state',
+    state,
     code_challenge: createHash('sha256').update('v'.repeat(43)).digest('base64url'),
     code_challenge_method: 'S256',
   }
@@ -83,6 +83,13 @@ describe('a browser', () => {
     expect(form.url.startsWith(provider.issuer)).toBe(true)
     const { url } = await provider.signIn(browser, form, login)
     expect(url).toMatch(/^https:\/\/app\.example\.com\/callback\?code=[^&]+&state=the-state$/)
+  })
+
+  it('is not sent to the provider if it could not keep what it has to bring back, and learns that', async () => {
+    const browser = newBrowser()
+    const page = await browser.open(beginUrl('s'.repeat(2_500)))
+    const refused = await follow(browser, page)
+    expect([refused.status, errorOf(refused)]).toEqual([400, expect.stringContaining('Sign in another way.')])
   })
 
   it('learns that the controller has no identity for its account', async () => {

@@ -20,6 +20,8 @@ const KEY_PATTERN = new RegExp(`(?:^|; ?)${COOKIE}=([\\w-]{43})(?:;|$)`)
 // One for each sign-in, because a browser may have several under way.
 const EXTERNAL_COOKIE = '__Host-external-'
 const MAX_EXTERNAL_SECONDS = 600
+// Browsers drop a cookie whose name and value are longer.
+const MAX_COOKIE_BYTES = 4_096
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Lax'
 
 type Headers = Call['headers']
@@ -83,6 +85,11 @@ export function claimRequest(
     request: controller.openIdConnect.requests.claim(request, hashKey(key)),
     headers: { 'set-cookie': `${COOKIE}=${key}; ${ATTRIBUTES}` },
   }
+}
+
+/** Whether a browser keeps a sealed text of this length on its way to the issuer of a signer and back. */
+export function fitsExternalCookie(requestId: string, sealed: string): boolean {
+  return EXTERNAL_COOKIE.length + requestId.length + sealed.length <= MAX_COOKIE_BYTES
 }
 
 /** The header that has a browser keep a sealed text on its way to the issuer of a signer and back; without a text, that it drops it. */

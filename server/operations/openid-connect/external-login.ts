@@ -10,7 +10,7 @@ import { sourceFromAddress } from '../../../src/storage/sources.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { redirect } from './authorize.ts'
-import { findOwnRequest, readExternalCookie, setExternalCookie } from './browsers.ts'
+import { findOwnRequest, fitsExternalCookie, readExternalCookie, setExternalCookie } from './browsers.ts'
 import { COMMON, getRemoteAddress, textQuery } from './forms.ts'
 import { errorPage, explain, showNextStep } from './pages.ts'
 
@@ -103,6 +103,10 @@ export const externalLoginOperations: readonly AnyOperation[] = [
       const { externalAuthorizations } = call.controller.openIdConnect
       return showFailure(call, request, signer, async () => {
         const { url, sealed } = await externalAuthorizations.begin(request, signer, readSource(call))
+        if (!fitsExternalCookie(request.requestId, sealed)) {
+          const text = `The program that sent you here asks for too much to sign in with ${signer.name}. Sign in another way.`
+          return showNextStep(call, request, { text, status: 400 })
+        }
         const response = redirect(url)
         return { ...response, headers: { ...response.headers, ...setExternalCookie(request.requestId, sealed) } }
       })
