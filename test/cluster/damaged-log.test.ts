@@ -46,7 +46,11 @@ async function commitUnread(): Promise<number> {
 
 describe('a log in which', () => {
   it.each([
-    ['a commit was deleted', 'delete from controller.commits where position = $1', /has no commit .*, and goes on with/],
+    [
+      'a commit was deleted',
+      'delete from controller.commits where position = $1',
+      /has no commit .*, and goes on with/,
+    ],
     [
       'a commit was changed',
       'update controller.commits set payload = set_byte(payload, 40, get_byte(payload, 40) # 1) where position = $1',
