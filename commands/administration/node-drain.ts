@@ -1,6 +1,7 @@
 // `controller node drain`: has a controller give up what it does, and waits until it can be stopped unnoticed.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Flags } from '@oclif/core'
+import { toCountText } from '../api/impact.ts'
 import type { Client } from '../client/client.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
 import { requiredArgument } from '../framework/arguments.ts'
@@ -34,14 +35,14 @@ export const nodeDrain = defineConnectedCommand({
       const node = await findNode(client, name)
       const isDrained = node === undefined || !['live', 'draining'].includes(node.state)
       if (isDrained || performance.now() >= endsAt) {
-        const rest = node ? describeRest(node) : ''
+        const rest = node ? describeRemainder(node) : ''
         const sentence = isDrained
           ? `${name} is ${node?.state ?? 'gone'}: stop it now, or: controller node resume ${name}`
           : `${name} drains, and still has ${rest}`
         await print({ kind: 'done', sentence: escapeControls(sentence), facts: { name, isDrained, ...node } })
         return isDrained ? EXIT.done : EXIT.tryLater
       }
-      const rest = describeRest(node)
+      const rest = describeRemainder(node)
       if (rest !== lastNotice) notice(escapeControls(`${name} still has ${rest}`))
       lastNotice = rest
       await delay(POLL_MS)
@@ -54,7 +55,8 @@ async function findNode(client: Client, name: string): Promise<Node | undefined>
   return (data as readonly Node[]).find((node) => node.name === name)
 }
 
-function describeRest({ duties, routers }: Node): string {
-  const parts = [...duties.map((duty) => `the duty ${duty}`), ...(routers > 0 ? [`${routers} routers`] : [])]
+/** Says what a controller that drains has left to give up. */
+export function describeRemainder({ duties, routers }: Pick<Node, 'duties' | 'routers'>): string {
+  const parts = [...duties.map((duty) => `the duty ${duty}`), ...(routers > 0 ? [toCountText(routers, 'router')] : [])]
   return parts.length > 0 ? parts.join(', ') : 'to notice it'
 }

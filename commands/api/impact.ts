@@ -105,7 +105,8 @@ export function renderImpact(impact: ReportedImpact): string[] {
   ]
 }
 
-function toCountText(count: number, noun: string): string {
+/** Returns a number with its noun, such as `2 identities`. */
+export function toCountText(count: number, noun: string): string {
   return `${count} ${count === 1 ? noun : noun.replace(/y$/, 'ie').concat('s')}`
 }
 
