@@ -59,8 +59,8 @@ export function listPendingMigrations(
 }
 
 /**
- * Requires that the migrations of a database made the schema that those of this build make. Until a release, the initial migration
- * changes under the same name.
+ * Requires that the migrations of a database made the schema that those of this build make. Until it is released, a migration may
+ * change under the same name.
  * @throws DataDirectoryError `OTHER_SCHEMA`, `NEWER_DATABASE`
  */
 export async function requireOwnSchema(
