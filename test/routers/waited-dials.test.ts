@@ -1,4 +1,4 @@
-// Dials whose clients may have given up: a router kept them while it was not connected to the controller or did not reach it, or their host lets them wait.
+// Dials that a router kept while it was not connected to the controller, or did not reach it: their clients may have given up.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { newName } from '../world/names.ts'
 import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
@@ -120,43 +120,5 @@ describe('a dial that a router may have kept for as long as its client waits', (
     network.world.clock.advance(5_000)
     const again = await network.reconnect(router.id, undefined, 2)
     expect((await again.dial(await network.client(serviceId))).circuitId).not.toBe('')
-  })
-})
-
-describe('a host that has let four dials wait for half as long as clients do', () => {
-  const RESPONSE_MS = 2_501
-
-  /** Has four dials wait. Returns what the next ones need. */
-  async function wait(sdkInfo: Record<string, string>) {
-    const router = await network.router()
-    const client = await network.client(await host(router, sdkInfo))
-    network.world.clock.advance(READING_MS)
-    router.reply = () => 'silence'
-    const waiting = [1, 2, 3, 4].map(() => router.dial(client))
-    await expect.poll(() => router.withheld.length).toBe(4)
-    network.world.clock.advance(RESPONSE_MS)
-    return { router, client, waiting }
-  }
-
-  it('gets no more of them, until it responds, if it accepts one connection after the other', async () => {
-    const { router, client, waiting } = await wait(goSdk('v1.7.0'))
-    const refused = await router.dial(client)
-    expect(refused.text).toContain('do not respond to earlier dials')
-    expect(router.routes).toHaveLength(4)
-
-    router.reply = () => 'success'
-    router.sendResult(router.withheld[0]!)
-    await Promise.race(waiting)
-    expect((await router.dial(client)).circuitId).not.toBe('')
-    for (const message of router.withheld.slice(1)) router.sendResult(message)
-    await Promise.all(waiting)
-  })
-
-  it('gets more of them if it accepts several at a time', async () => {
-    const { router, client, waiting } = await wait({ type: 'ziti-sdk-c', version: '1.10.0' })
-    router.reply = () => 'success'
-    expect((await router.dial(client)).circuitId).not.toBe('')
-    for (const message of router.withheld) router.sendResult(message)
-    await Promise.all(waiting)
   })
 })

@@ -14,7 +14,6 @@ import { type CircuitIds, newEndAddress } from './circuit-ids.ts'
 import type { Circuit } from './circuit-table.ts'
 import { planRoutes } from './route-plan.ts'
 import type { RouteOutcome, RouteResults } from './route-results.ts'
-import { UnansweredDials } from './unanswered-dials.ts'
 import type { Unroutes } from './unroutes.ts'
 
 /** A request to connect a client with a service, by a caller that has decided that the client may dial it. */
@@ -30,8 +29,6 @@ export interface CircuitRequest {
   readonly instanceId: string
   /** Data of the client for the host. */
   readonly peerData: PeerData
-  /** Whether the hosts of the service accept one connection after the other. */
-  readonly areHostsSerial?: boolean
 }
 
 /** The members of a service that its circuits need. */
@@ -102,11 +99,9 @@ export class CircuitCreation {
   /** Router of the client → the number of its requests that are not completed. */
   readonly #pending = new Map<string, number>()
   #pendingCount = 0
-  readonly #unanswered: UnansweredDials
 
   constructor(parts: CircuitCreationParts) {
     this.#parts = parts
-    this.#unanswered = new UnansweredDials(parts.clock)
   }
 
   /**
@@ -139,8 +134,7 @@ export class CircuitCreation {
   async #createByAttempts(request: CircuitRequest): Promise<CreatedCircuit> {
     for (let number = 0; ; number += 1) {
       const attempt = this.#prepareAttempt(request)
-      const endDial = this.#unanswered.begin(attempt.candidate.terminator.id)
-      const outcome = await this.#route(request, attempt, number).finally(endDial)
+      const outcome = await this.#route(request, attempt, number)
       if (outcome.isSuccess) {
         const peerData = collectPeerData(request.service, attempt.candidate.terminator, outcome.peerData)
         return { circuit: attempt.circuit, peerData }
@@ -209,7 +203,7 @@ export class CircuitCreation {
   }
 
   /** @throws CircuitError */
-  #chooseTerminator({ routerId, service, instanceId, peerData, areHostsSerial }: CircuitRequest): TerminatorCandidate {
+  #chooseTerminator({ routerId, service, instanceId, peerData }: CircuitRequest): TerminatorCandidate {
     const { terminators, connected, paths, costs, random } = this.#parts
     const all = terminators.listOfService(service.id, instanceId)
     if (all.length === 0) throw new CircuitError('NO_TERMINATORS', 'the service has no terminators')
@@ -219,12 +213,7 @@ export class CircuitCreation {
       const path = paths.findPath(routerId, terminator.routerId)
       return path ? [{ terminator, path, cost: path.cost + terminator.cost + costs.get(terminator.id) }] : []
     })
-    const isFree = ({ terminator }: TerminatorCandidate) =>
-      !areHostsSerial || !this.#unanswered.hasBacklog(terminator.id)
-    const free = candidates.filter(isFree)
-    if (candidates.length > 0 && free.length === 0)
-      throw new CircuitError('ROUTER_ERR_DIAL_TIMED_OUT', 'the hosts of the service do not respond to earlier dials')
-    const choice = chooseTerminator(free, {
+    const choice = chooseTerminator(candidates, {
       strategy: service.terminatorStrategy,
       stickyTerminatorId: peerData.get(STICKY_TERMINATOR)?.toString(),
       random,

@@ -75,14 +75,13 @@ export class Dials {
     // Routers hand on a dial by OpenID Connect to any controller that they are connected to.
     const isHandedOn = mayHaveWaited === 'kept for one controller' && client.signedApiSessionId !== undefined
     const mayBeAbandoned = mayHaveWaited !== undefined && !isHandedOn
-    const areHostsSerial = (await findHostPrograms(db, serviceId)).some(waitsForClient)
-    if (mayBeAbandoned && areHostsSerial)
+    if (mayBeAbandoned && (await findHostPrograms(db, serviceId)).some(waitsForClient))
       throw new RequestRefusedError('busy', 'the dial waited at its router until that reached a controller')
     const isEncrypted = service.encryptionRequired === 1
     if (isEncrypted) requireKey(peerData, 'client')
     const isSessionSigned = 'signed' in client.reference
     const dialer = { routerId, clientId: identity.id, clientName: identityName, sessionId, isSessionSigned }
-    const created = await circuits.create({ ...dialer, service, instanceId, peerData, areHostsSerial })
+    const created = await circuits.create({ ...dialer, service, instanceId, peerData })
     try {
       if (isEncrypted) requireKey(created.peerData, 'host')
       // The right may have been revoked while the routers worked.
