@@ -274,6 +274,28 @@ describe('a router of release 2', () => {
     await after.wire.close()
   })
 
+  it('lacks nothing at a controller that is not the one whose data model it follows', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const enrolled = await enrolledRouter(first)
+    await waitUntilEqual(first, second)
+    const [here, elsewhere] = [
+      await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled),
+      await FollowingRouter.connect(world.cluster.addresses.get('second')!, enrolled),
+    ]
+    const read = async () => {
+      const path = `${MANAGEMENT}/routers/${enrolled.id}`
+      const { body } = await second.send({ method: 'GET', path, token: await second.admin() })
+      return body.data.dataModel.mode
+    }
+    expect(await read()).toBe('waiting')
+
+    here.subscribe()
+
+    await here.reach(first.controller.routers.model.index)
+    await expect.poll(read, SOON).toBe('following')
+    for (const { wire } of [here, elsewhere]) await wire.close()
+  })
+
   it('loses its connection to a controller that has no contact with the others, and keeps the circuits', async () => {
     const first = await world.cluster.open('first')
     const { node: second, proxy } = await world.cluster.openBehindProxy('second')

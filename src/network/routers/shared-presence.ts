@@ -8,7 +8,7 @@ import type { Commit, ConnectedRouterFields, RouterPresence } from '../../storag
 import type { Context } from '../../storage/transactions/context.ts'
 import type { LiveState } from '../../storage/transactions/projection.ts'
 import type { ConnectedRouters, RouterObserver } from './connected-routers.ts'
-import { describeRouter, isSameRouter, NodePresence } from './node-presence.ts'
+import { describeRouter, isSameRouter, type KnownRouter, NodePresence } from './node-presence.ts'
 
 // Changes of this time are committed together.
 const BATCH_MS = 100
@@ -106,7 +106,12 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   }
 
   findRouter(id: string): LiveRouter | undefined {
-    return this.#parts.connected.findRouter(id) ?? this.#findElsewhere(id)
+    const own = this.#parts.connected.findRouter(id)
+    if (!own) return this.#findElsewhere(id)
+    // A router follows the data model of one of its controllers, and lacks nothing at the others.
+    const followed =
+      own.model.mode === 'waiting' ? this.#findElsewhere(id, ({ model }) => model.mode === 'following') : undefined
+    return followed ? { ...own, model: followed.model } : own
   }
 
   /** The router as another controller describes it; undefined if none has it. */
@@ -195,8 +200,11 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     return listLiveNodes().every((name) => name === node || this.#nodes.has(name))
   }
 
-  #findElsewhere(id: string) {
-    for (const one of this.#nodes.values()) if (this.#counts(one, id)) return one.routers.get(id)
+  #findElsewhere(id: string, isWanted: (router: KnownRouter) => boolean = () => true): KnownRouter | undefined {
+    for (const one of this.#nodes.values()) {
+      const router = one.routers.get(id)
+      if (router && this.#counts(one, id) && isWanted(router)) return router
+    }
     return undefined
   }
 
