@@ -10,6 +10,8 @@ import { renderErrorEnvelope } from '../responses/error-handler.ts'
 /** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
 export function handleClientError(error: Error & { code?: string }, socket: Duplex): void {
   const { code = '' } = error
+  // What else it sends is invalid, too, and must not end the connection before the response is on its way.
+  if (code.startsWith('HPE_') && refusedSockets.has(socket)) return
   // Failed handshakes and broken connections come here too: they cannot receive a response.
   const isOfHttp = code.startsWith('HPE_') || code.startsWith('ERR_HTTP_')
   if (!isOfHttp || !socket.writable || hasStartedResponse(socket)) {
@@ -29,7 +31,10 @@ export function refuseUpgrade(socket: Duplex): void {
   refuse(socket, errors.COULD_NOT_VALIDATE({ message: 'another protocol is asked for in a request without a body' }))
 }
 
+const refusedSockets = new WeakSet<Duplex>()
+
 function refuse(socket: Duplex, refusal: ControllerError, headers: readonly string[] = []): void {
+  refusedSockets.add(socket)
   const body = `${JSON.stringify(renderErrorEnvelope(refusal, newId()))}\n`
   const head = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`,
