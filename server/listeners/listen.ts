@@ -13,7 +13,6 @@ import type { ListenerConfig } from '../../src/settings/listener-settings.ts'
 import { splitAddress } from '../../src/settings/setting-types.ts'
 import type { Config } from '../../src/settings/settings.ts'
 import { Connections } from '../connections/connections.ts'
-import { HandshakeQueue } from '../connections/handshake-queue.ts'
 import { getConnection } from '../connections/http-connection.ts'
 import { OpenConnections } from '../connections/open-connections.ts'
 import { serveInOrder } from '../connections/request-order.ts'
@@ -48,7 +47,6 @@ type Server = http.Server | https.Server
 
 /** The parts that follow the connections of HTTP clients. */
 interface Clients {
-  readonly handshakes: HandshakeQueue
   readonly slowReaders: SlowReaders
   readonly openConnections: OpenConnections
 }
@@ -75,7 +73,6 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
   })
   cluster?.nodes.describeBy(() => ({ connections: connections.size }))
   const clients: Clients = {
-    handshakes: new HandshakeQueue(config['limits.headerTime']),
     slowReaders: new SlowReaders(
       {
         stallMs: config['limits.writeTime'],
@@ -172,7 +169,6 @@ function createTlsServer(
   server.prependListener('secureConnection', (socket: TLSSocket) =>
     storeIntermediates(controller, new SocketCertificates(socket)),
   )
-  queueHandshakes(server, clients)
   // Connections that are open keep the certificate that they began with.
   authority.onChange(() => server.setSecureContext(getSecureContext()))
   ticketKeys.onChange(() => server.setTicketKeys(ticketKeys.current))
@@ -215,14 +211,6 @@ function serveRequests(app: FastifyInstance, { slowReaders, openConnections }: C
 function handleInvalidInput(server: Server): void {
   server.on('clientError', handleClientError)
   server.on('connect', refuseTunnel)
-}
-
-function queueHandshakes(server: https.Server, { handshakes }: Clients): void {
-  const [begin] = server.listeners('connection') as ((this: https.Server, socket: Socket) => void)[]
-  server.removeAllListeners('connection')
-  server.on('connection', (socket: Socket) => handshakes.enter(socket, () => begin?.call(server, socket)))
-  server.on('secureConnection', () => handshakes.settle())
-  server.on('tlsClientError', () => handshakes.settle())
 }
 
 /** Gives the connections of routers to the control channel, and all others to HTTP, by the protocol of the handshake. */

@@ -151,19 +151,4 @@ describe('a sign-in by OpenID Connect', () => {
     expect((await refresh(second!, next.body.refresh_token)).status).toBe(400)
     expect([await isAdmitted(0, tokens.access_token), await isAdmitted(1, tokens.access_token)]).toEqual([false, false])
   })
-
-  it('is told at another controller than the one at which it began that it has to go on there', async () => {
-    const [first, second] = clients()
-    const person = await people[0]!.person()
-    const id = await first!.begin()
-    await world.network.catchUp()
-    const login = await second!.login(id, person)
-    expect(login.status).toBe(401)
-    expect(login.text).toContain('another controller')
-
-    await first!.login(id, person)
-    const redeemed = await second!.redeem(await first!.finish(id))
-    expect([redeemed.status, redeemed.body.error]).toEqual([400, 'invalid_grant'])
-    expect(redeemed.body.error_description).toContain('another controller')
-  })
 })
