@@ -256,6 +256,8 @@ class Experiment {
     if (one.state === 'stopped') await this.#open(one.name, one.directory)
     else {
       one.proxy.isHolding = false
+      // Their bytes of that time are lost, so the connections are of no use.
+      one.proxy.breakConnections()
       await waitForContact(one.node)
       one.state = 'serving'
     }
