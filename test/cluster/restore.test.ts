@@ -312,15 +312,15 @@ describe('a backup of a cluster', () => {
     const { first, second, one, two } = await prepare()
     for (const node of [one, two]) await world.cluster.stop(node)
     await restore(first)
+    const readReason = () => listRebuilds(second).at(-1)?.reason
     await world.cluster.stop(await world.cluster.open(second, AT_TWO))
+    expect(readReason()).toMatch(/^the backup of/)
     const { database } = getDataPaths(second)
     const connection = openForWriting(database)
     connection.prepare("update commit_position set chain = 'another'").run()
     connection.close()
     await world.cluster.open(second, AT_TWO)
-    const reasons = listRebuilds(second).map(({ reason }) => reason)
-    expect(reasons[0]).toMatch(/^the backup of/)
-    expect(reasons[1]).not.toMatch(/backup/)
+    expect(readReason()).not.toMatch(/backup/)
   })
 
   it('is named in the audit, with what the controller of the directory had', async () => {
