@@ -10,7 +10,7 @@ import { renderErrorEnvelope } from '../responses/error-handler.ts'
 /** Sends an error of the catalogue, if a response is still possible, and closes the connection. */
 export function handleClientError(error: Error & { code?: string }, socket: Duplex): void {
   const { code = '' } = error
-  // What else it sends is invalid, too, and must not end the connection before the response is on its way.
+  // More of the same input is invalid, too, and must not end the connection before the response is on its way.
   if (code.startsWith('HPE_') && refusedSockets.has(socket)) return
   // Failed handshakes and broken connections come here too: they cannot receive a response.
   const isOfHttp = code.startsWith('HPE_') || code.startsWith('ERR_HTTP_')
