@@ -265,7 +265,8 @@ describe('a restore', () => {
     const broken: readonly (readonly [Buffer, string])[] = [
       [plain.subarray(0, plain.length / 2), 'BACKUP_DAMAGED'],
       [plain.subarray(0, plain.length - 1), 'BACKUP_DAMAGED'],
-      [flip(plain, plain.length >> 1), 'BACKUP_DAMAGED'],
+      // In the checksum: of compressed bytes, some lead to the same content by another way.
+      [flip(plain, plain.length - 6), 'BACKUP_DAMAGED'],
       // Changed, and packed again.
       [gzipSync(flip(archive, archive.indexOf('SQLite format 3') + 5000)), 'BACKUP_DAMAGED'],
       [gzipSync(archive.subarray(0, archive.length - 2048)), 'BACKUP_DAMAGED'],
