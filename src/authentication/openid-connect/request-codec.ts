@@ -1,6 +1,7 @@
 // The form in which clients carry authorization requests and codes: short, because OpenZiti's C SDK has room for 232 characters of the id
 // of a request.
 import type { Instant } from '../../foundation/clock.ts'
+import { NONCE_BYTES } from '../../foundation/sealed-bytes.ts'
 import type { AuthorizationParameters } from './authorization-parameters.ts'
 import type { SealedTexts } from './sealed-texts.ts'
 
@@ -21,8 +22,8 @@ export interface CarriedCode {
 const TIME_BYTES = 6
 const CHALLENGE_BYTES = 32
 const BROWSER_BYTES = 32
-const REQUEST_ID_BYTES = 12
-/** The nonce of a sealed text, which names the request. */
+/** The nonce of a sealed text, which names the request, as bytes and as base64url. */
+const REQUEST_ID_BYTES = NONCE_BYTES
 const REQUEST_ID_LENGTH = 16
 
 const OPENZITI = 1

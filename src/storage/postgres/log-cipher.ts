@@ -3,29 +3,17 @@
 //
 // A commit is encrypted and chained under one key, which its chain names. After the first commit under a newer key those under older ones
 // are refused, so that a key which was replaced forges nothing.
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHash,
-  createHmac,
-  hkdfSync,
-  randomBytes,
-  timingSafeEqual,
-} from 'node:crypto'
+import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { openBytes, sealBytes } from '../../foundation/sealed-bytes.ts'
 import type { LogPosition } from '../commit-log.ts'
 
 /** The length of a cluster key, in bytes. */
 export const CLUSTER_KEY_BYTES = 32
 
-const ALGORITHM = 'aes-256-gcm'
 const VERSION = 1
 const KEY_ID_BYTES = 8
-// NIST SP 800-38D §8.2: a random nonce of 96 bits is good for 2^32 messages under one key.
-const NONCE_BYTES = 12
-const TAG_BYTES = 16
 const HEADER_BYTES = 1 + KEY_ID_BYTES
-const OVERHEAD_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES
 // A group of 32 creates takes 1.8 KB a change as JSON, and a quarter of that at the fastest level.
 const DEFLATE_LEVEL = 1
 
@@ -82,23 +70,15 @@ export class LogCipher {
    */
   encrypt(data: Uint8Array, place: string, context = ''): Buffer {
     const [{ header, encryption }] = this.#keys as [DerivedKeys]
-    const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv(ALGORITHM, encryption, nonce).setAAD(toAdditionalData(place, context))
-    return Buffer.concat([header, nonce, cipher.update(data), cipher.final(), cipher.getAuthTag()])
+    return Buffer.concat([header, sealBytes(encryption, data, toAdditionalData(place, context))])
   }
 
   /** @throws LogPayloadError if it was not encrypted under one of the keys for this place */
   decrypt(payload: Buffer, place: string, context = ''): Buffer {
     if (payload[0] !== VERSION) throw new LogPayloadError(`${place} has a form that this release cannot read`)
     const { encryption } = this.#requireKey(payload, place)
-    const nonce = payload.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES)
-    const tagAt = payload.length - TAG_BYTES
     try {
-      if (payload.length < OVERHEAD_BYTES) throw new RangeError('it is too short')
-      const decipher = createDecipheriv(ALGORITHM, encryption, nonce, { authTagLength: TAG_BYTES })
-        .setAAD(toAdditionalData(place, context))
-        .setAuthTag(payload.subarray(tagAt))
-      return Buffer.concat([decipher.update(payload.subarray(HEADER_BYTES + NONCE_BYTES, tagAt)), decipher.final()])
+      return openBytes(encryption, payload.subarray(HEADER_BYTES), toAdditionalData(place, context))
     } catch (cause) {
       throw new LogPayloadError(`${place} was changed, or belongs elsewhere`, { cause })
     }

@@ -1,13 +1,9 @@
 // Encrypts the secrets that the controller must be able to read back, so that the database alone does not reveal them.
-import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import { openBytes, sealBytes } from '../../foundation/sealed-bytes.ts'
 
 /** The length of a key, in bytes: AES-256. */
 export const SECRETS_KEY_BYTES = 32
-
-// NIST SP 800-38D §8.2: a random nonce of 96 bits is good for 2^32 secrets under one key.
-const NONCE_BYTES = 12
-const TAG_BYTES = 16
-const ALGORITHM = 'aes-256-gcm'
 
 /** The column of a record that holds a ciphertext. A ciphertext that is copied to another place cannot be decrypted there. */
 export interface SecretPlace {
@@ -42,10 +38,7 @@ export class SecretCipher {
   /** Returns `key id.nonce, ciphertext and tag` as base64url: AES-256-GCM, bound to the place. */
   encrypt(plaintext: string, place: SecretPlace): string {
     const { id, key } = this.#current
-    const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES }).setAAD(toAdditionalData(place))
-    const sealed = Buffer.concat([nonce, cipher.update(plaintext, 'utf8'), cipher.final(), cipher.getAuthTag()])
-    return `${id}.${sealed.toString('base64url')}`
+    return `${id}.${sealBytes(key, Buffer.from(plaintext), toAdditionalData(place)).toString('base64url')}`
   }
 
   /** @throws SecretError if no key of this controller made the ciphertext for this place */
@@ -54,14 +47,8 @@ export class SecretCipher {
     if (!key)
       throw new SecretError(`${describePlace(place)} is encrypted under a key that this controller does not have`)
     const sealed = Buffer.from(ciphertext.slice(key.id.length + 1), 'base64url')
-    const tagAt = sealed.length - TAG_BYTES
     try {
-      const decipher = createDecipheriv(ALGORITHM, key.key, sealed.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      })
-        .setAAD(toAdditionalData(place))
-        .setAuthTag(sealed.subarray(tagAt))
-      return decipher.update(sealed.subarray(NONCE_BYTES, tagAt), undefined, 'utf8') + decipher.final('utf8')
+      return openBytes(key.key, sealed, toAdditionalData(place)).toString('utf8')
     } catch (error) {
       throw new SecretError(`${describePlace(place)} cannot be decrypted: it was changed outside the controller`, {
         cause: error,
