@@ -34,6 +34,18 @@ afterEach(() => {
   for (const stop of stops) stop()
 })
 
+/** The controller that drains, and the one that goes on with its duties: to the other one, and back. */
+const HANDOVERS = [
+  ['first', 'second'],
+  ['second', 'first'],
+] as const
+
+async function setDraining(name: string, isDraining: boolean): Promise<void> {
+  const { cluster } = nodes.find(({ controller }) => controller.cluster?.name === name)!.controller
+  await cluster?.nodes.drain(name, isDraining)
+  if (!isDraining) await expect.poll(() => cluster?.nodes.isDraining, SOON).toBe(false)
+}
+
 const holder = () => nodes.find(({ controller }) => controller.cluster?.hasTimers)?.controller.cluster?.name
 
 /** Makes a webhook. Resolves once all controllers follow the events for it. */
@@ -63,17 +75,12 @@ describe('webhooks of two controllers', () => {
     const expected = ['hook', ...(await makeServices('before'))]
     await expect.poll(namesOf, SOON).toEqual(expected)
 
-    for (const [from, to] of [
-      ['first', 'second'],
-      ['second', 'first'],
-    ] as const) {
-      const node = nodes.find(({ controller }) => controller.cluster?.name === from)
-      await node!.controller.cluster?.nodes.drain(from, true)
+    for (const [from, to] of HANDOVERS) {
+      await setDraining(from, true)
       await expect.poll(holder, SOON).toBe(to)
       expected.push(...(await makeServices(`after ${from}`)))
       await expect.poll(namesOf, SOON).toEqual(expected)
-      await node!.controller.cluster?.nodes.drain(from, false)
-      await expect.poll(() => node!.controller.cluster?.nodes.isDraining, SOON).toBe(false)
+      await setDraining(from, false)
     }
     expected.push(...(await makeServices('at the end')))
     await expect.poll(namesOf, SOON).toEqual(expected)
@@ -105,18 +112,14 @@ describe('webhooks of two controllers', () => {
   it('receive each event of a router once, also while another controller begins to send what all know', async () => {
     await makeWebhook(['router-online', 'router-offline'])
     const expected: string[] = []
-    for (const [from, to] of [
-      ['first', 'second'],
-      ['second', 'first'],
-    ] as const) {
-      const node = nodes.find(({ controller }) => controller.cluster?.name === from)
-      await node!.controller.cluster?.nodes.drain(from, true)
+    for (const [from, to] of HANDOVERS) {
+      // Before one drains, which takes no new connections.
       const router = await world.cluster.router(nodes[0]!, 'second')
+      await setDraining(from, true)
       await expect.poll(holder, SOON).toBe(to)
       await router.close()
       expected.push(`router-offline at second: ${router.id}`, `router-online at second: ${router.id}`)
-      await node!.controller.cluster?.nodes.drain(from, false)
-      await expect.poll(() => node!.controller.cluster?.nodes.isDraining, SOON).toBe(false)
+      await setDraining(from, false)
       await expect
         .poll(() => describeEvents().filter((line) => !line.startsWith('gap')), SOON)
         .toEqual(expected.toSorted())
