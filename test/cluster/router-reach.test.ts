@@ -109,14 +109,21 @@ describe('advice on a dial', () => {
   })
 })
 
-it('the doctor names routers that do not reach a controller which runs, and no others', async () => {
+/** Two controllers, with a router at both and one at the first alone, of which both know. */
+async function openWithRouters() {
   const [first, second] = await world.cluster.openBoth()
   const atBoth = await world.cluster.router(first, 'first', 'second')
   const atOne = await world.cluster.router(first, 'first')
   await waitUntilAt(atBoth, first, second)
   await waitUntilEqual(first, second)
-  for (const node of [first, second]) {
+  for (const node of [first, second])
     await expect.poll(() => node.controller.routers.presence?.listNodesOf(atOne.id), SOON).toEqual(['first'])
+  return { first, second, atBoth, atOne }
+}
+
+it('the doctor names routers that do not reach a controller which runs, and no others', async () => {
+  const { first, second, atOne } = await openWithRouters()
+  for (const node of [first, second]) {
     const [diagnosis, ...others] = await diagnose(node)
     expect(others).toEqual([])
     expect(diagnosis?.subject).toBe(`edge-router ${atOne.enrolled.name}`)
@@ -127,13 +134,8 @@ it('the doctor names routers that do not reach a controller which runs, and no o
 })
 
 it('the list of controllers names the routers of each', async () => {
-  const [first, second] = await world.cluster.openBoth()
-  const atBoth = await world.cluster.router(first, 'first', 'second')
-  const atOne = await world.cluster.router(first, 'first')
-  await waitUntilAt(atBoth, first, second)
-  await waitUntilEqual(first, second)
+  const { first, second, atBoth, atOne } = await openWithRouters()
   for (const node of [first, second]) {
-    await expect.poll(() => node.controller.routers.presence?.listNodesOf(atOne.id), SOON).toEqual(['first'])
     const path = `${MANAGEMENT}/controller/nodes`
     const { body } = await node.send({ method: 'GET', path, token: await node.admin() })
     expect(body.data.map(({ name, routerNames }: Node) => [name, routerNames])).toEqual([

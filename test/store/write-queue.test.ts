@@ -123,6 +123,21 @@ describe('the queue of transactions', () => {
 })
 
 describe('a group of transactions', () => {
+  /** Opens the store on a log that is shared, whose every turn is waited for. */
+  async function openWithSlowTurns(waitMs: number): Promise<void> {
+    const shared = new MemoryLog().connect('first')
+    await open({
+      log: {
+        ...shared,
+        acquire: async (after) => {
+          const turn = await shared.acquire(after)
+          clock.advance(waitMs)
+          return turn
+        },
+      },
+    })
+  }
+
   it('takes as long as what came between it and the group before, so that half of the time is left for transactions', async () => {
     await open()
     const groups: number[] = []
@@ -146,17 +161,7 @@ describe('a group of transactions', () => {
   })
 
   it('takes as long as it waited for its turn, so that each turn at a log that is shared commits many', async () => {
-    const shared = new MemoryLog().connect('first')
-    await open({
-      log: {
-        ...shared,
-        acquire: async (after) => {
-          const turn = await shared.acquire(after)
-          clock.advance(100)
-          return turn
-        },
-      },
-    })
+    await openWithSlowTurns(100)
 
     await Promise.all(Array.from({ length: 10 }, () => store.write(lasting(10), ORIGIN)))
 
@@ -164,17 +169,7 @@ describe('a group of transactions', () => {
   })
 
   it('begins no further transaction after a quarter of a second, however long it waited for its turn', async () => {
-    const shared = new MemoryLog().connect('first')
-    await open({
-      log: {
-        ...shared,
-        acquire: async (after) => {
-          const turn = await shared.acquire(after)
-          clock.advance(5_000)
-          return turn
-        },
-      },
-    })
+    await openWithSlowTurns(5_000)
 
     await Promise.all(Array.from({ length: 60 }, () => store.write(lasting(50), ORIGIN)))
 
