@@ -15,7 +15,7 @@ import { requireIssuer } from './forms.ts'
 
 // The prefix keeps other hosts from setting it. Clients other than browsers never receive it.
 const COOKIE = '__Host-sign-in'
-const KEY_PATTERN = new RegExp(`(?:^|; ?)${COOKIE}=([\\w-]{43})(?:;|$)`)
+const KEY_PATTERN = /^[\w-]{43}$/
 
 // One for each sign-in, because a browser may have several under way.
 const EXTERNAL_COOKIE = '__Host-external-'
@@ -98,14 +98,18 @@ export function setExternalCookie(requestId: string, sealed = ''): Readonly<Reco
   return { 'set-cookie': `${EXTERNAL_COOKIE}${requestId}=${sealed}; ${ATTRIBUTES}; Max-Age=${maxAge}` }
 }
 
-export function readExternalCookie({ cookie }: Headers, requestId: string): string | undefined {
-  const prefix = `${EXTERNAL_COOKIE}${requestId}=`
-  const pairs = String(cookie ?? '').split(/; ?/)
-  return pairs.find((pair) => pair.startsWith(prefix))?.slice(prefix.length)
+export function readExternalCookie(headers: Headers, requestId: string): string | undefined {
+  return readCookie(headers, EXTERNAL_COOKIE + requestId)
 }
 
-function readKey({ cookie }: Headers): string | undefined {
-  return KEY_PATTERN.exec(String(cookie ?? ''))?.[1]
+function readKey(headers: Headers): string | undefined {
+  const key = readCookie(headers, COOKIE)
+  return key !== undefined && KEY_PATTERN.test(key) ? key : undefined
+}
+
+function readCookie({ cookie }: Headers, name: string): string | undefined {
+  const pairs = String(cookie ?? '').split(/; ?/)
+  return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
 const hashKey = (key: string) => hash('sha256', key, 'base64url')

@@ -2,6 +2,7 @@
 //
 // A step names the request that it belongs to, and leads on to the next one: 302 to the way back if nothing is pending.
 
+import { signInOverError } from '../../../src/authentication/api-sessions/stored-requests.ts'
 import type { TokenFault } from '../../../src/authentication/openid-connect/access-tokens.ts'
 import type { PendingAuthorization } from '../../../src/authentication/openid-connect/authorization-requests.ts'
 import { describePendingFactors } from '../../../src/authentication/openid-connect/pending-factors.ts'
@@ -44,7 +45,7 @@ export async function requireRequest(
   const { body, query } = call
   const id = body?.id ?? query.authRequestID ?? query.id
   const request = await findOwnRequest(call, String(id ?? ''), follows)
-  if (!request) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in, or its time is over' })
+  if (!request) throw signInOverError()
   return request
 }
 

@@ -1,14 +1,13 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 import { isDeepStrictEqual } from 'node:util'
 import { findRights } from '../../definitions/permissions/rights.ts'
-import type { apiSessions, StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
+import type { apiSessions, PendingTokens, StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { cas } from '../../definitions/resources/cas.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { externalJwtSigners } from '../../definitions/resources/external-jwt-signers.ts'
 import { identities } from '../../definitions/resources/identities.ts'
-import { errors } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import { computeFingerprint } from '../../pki/certificates.ts'
 import { type EntityStore, find, get } from '../../storage/entities/entities.ts'
@@ -30,7 +29,7 @@ import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
 import type { SignInAttempt } from '../sign-in/sign-in-attempt.ts'
 import { requireMethodAllowedBy } from '../sign-in/steps/require-allowed-method.ts'
 import { readKeys } from '../signers/signers.ts'
-import { findStoredRequest } from './stored-requests.ts'
+import { findStoredRequest, signInOverError } from './stored-requests.ts'
 
 /** Information about the client, which it sends with its credentials. */
 export interface ClientInfo {
@@ -47,7 +46,7 @@ export interface ClientInfo {
 export interface SignedInRequest {
   readonly id: string
   readonly authorization: Omit<StoredAuthorization, 'pending'>
-  readonly pending: Omit<NonNullable<StoredAuthorization['pending']>, 'externalTokens'>
+  readonly pending: Omit<PendingTokens, 'externalTokens'>
 }
 
 /** Stores the session and returns it. @throws AuthenticationError if a condition has changed since the steps ran */
@@ -116,7 +115,7 @@ async function endEarlierSignIn(
   if (!earlier) return
   const { browser } = earlier.authorization.pending ?? {}
   const isOver = earlier.authorization.pending === null || (browser !== undefined && browser !== pending.browser)
-  if (isOver) throw errors.UNAUTHORIZED({ message: 'there is no such sign-in, or its time is over' })
+  if (isOver) throw signInOverError()
   await parts.auth.apiSessions.revoke(tx, [earlier.apiSessionId])
 }
 

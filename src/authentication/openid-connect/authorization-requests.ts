@@ -5,7 +5,7 @@
 // An id never changes what a request has come to: what was proven, and how often a code was wrong, is in rows alone. The session of a
 // sign-in whose client does not come for its tokens ends by itself.
 import type { Kysely } from 'kysely'
-import type { StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
+import type { PendingTokens } from '../../definitions/resources/api-sessions.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Database } from '../../storage/database.ts'
 import { SIGN_IN_MS } from '../api-sessions/session-lifetime.ts'
@@ -19,7 +19,7 @@ const CODE_LIFETIME_MS = 60_000
 const MAX_AHEAD_MS = 60_000
 
 /** The primary sign-in of a request: its API session, and what its client proved and reported. */
-export interface RequestLogin extends NonNullable<StoredAuthorization['pending']> {
+export interface RequestLogin extends PendingTokens {
   readonly apiSessionId: string
 }
 

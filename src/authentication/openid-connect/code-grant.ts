@@ -1,6 +1,6 @@
 // The exchange of a code for tokens (RFC 6749, section 4.1.3; RFC 7636, section 4.6).
 import { hash } from 'node:crypto'
-import { apiSessions, type StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
+import { apiSessions, type PendingTokens, type StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
 import { newToken } from '../../foundation/ids.ts'
@@ -26,8 +26,6 @@ export interface CodeParameters {
   /** The issuer for the request. */
   readonly issuer: string
 }
-
-type PendingTokens = NonNullable<StoredAuthorization['pending']>
 
 /** @throws OAuthError */
 export async function redeemCode(

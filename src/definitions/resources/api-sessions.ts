@@ -19,7 +19,7 @@ export interface StoredAuthorization {
 }
 
 /** The part of a sign-in that its tokens will show: the client asked for it, proved or reported it. */
-interface PendingTokens {
+export interface PendingTokens {
   readonly scopes: readonly ('openid' | 'offline_access')[]
   readonly nonce?: string | undefined
   /** The hash of the key of the browser that signed in by a page. */
