@@ -10,6 +10,7 @@ import { splitAddress } from '../../../src/settings/setting-types.ts'
 import { CLUSTER_CHANGE } from '../../../src/storage/audit/audit.ts'
 import type { Cluster } from '../../../src/storage/cluster/cluster.ts'
 import { listNodeStates, type NodeState, nodeStates } from '../../../src/storage/cluster/node-states.ts'
+import { isOneOf } from '../../../src/storage/untyped.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import { dataResponse, emptyResponse } from '../../api/responses.ts'
 
@@ -100,21 +101,24 @@ async function listNodes({ controller }: Call) {
   if (!cluster) return [await describeSelf(controller)]
   // If the log is out of reach, the list is that of the last contact.
   await cluster.nodes.refresh().catch(() => undefined)
-  const names = await readRouterNames(controller)
-  return listNodeStates(cluster.nodes).map((node) => {
-    const ids = routers.presence?.listRouterIdsOf(node.name) ?? []
-    return toRecord(node, clock.now(), toRouterNames(ids, names))
-  })
+  return Promise.all(
+    listNodeStates(cluster.nodes).map(async (node) => {
+      const ids = routers.presence?.listRouterIdsOf(node.name) ?? []
+      return toRecord(node, clock.now(), await readRouterNames(controller, ids))
+    }),
+  )
 }
 
-/** The names of all routers, by id. */
-async function readRouterNames({ store }: Call['controller']): Promise<Map<string, string>> {
-  const rows = await store.db.selectFrom('routers').select(['id', 'name']).execute()
-  return new Map(rows.map(({ id, name }) => [id, name]))
+/** The names of routers in order, and the id of one whose record this controller does not know. */
+async function readRouterNames({ store: { db } }: Call['controller'], ids: readonly string[]): Promise<string[]> {
+  const rows = await db
+    .selectFrom('routers')
+    .select(['id', 'name'])
+    .where(isOneOf(db, 'id', ids))
+    .execute()
+  const names = new Map(rows.map(({ id, name }) => [id, name]))
+  return ids.map((id) => names.get(id) ?? id).sort()
 }
-
-const toRouterNames = (ids: readonly string[], names: ReadonlyMap<string, string>) =>
-  ids.map((id) => names.get(id) ?? id).sort()
 
 function toRecord(
   { duties, details, silentMs, startedAt, ...node }: NodeState,
@@ -135,18 +139,12 @@ function toRecord(
 /** A controller that is alone. */
 async function describeSelf(controller: Call['controller']) {
   const { clock, config, routers, startedAt, store } = controller
-  const routerNames = toRouterNames(routers.connected.listIds(), await readRouterNames(controller))
+  const routerNames = await readRouterNames(controller, routers.connected.listIds())
   const address = getAdvertisedAddress(config)
   return {
     ...{ name: splitAddress(address).host, state: 'live', version: version.version, address },
-    ...{
-      position: store.position,
-      behind: 0,
-      duties: [],
-      routers: routers.connected.size,
-      routerNames,
-      connections: 0,
-    },
+    ...{ position: store.position, behind: 0, duties: [], connections: 0 },
+    ...{ routers: routers.connected.size, routerNames },
     ...{ lastContactAt: toIsoTime(clock.now()), startedAt: toIsoTime(startedAt) },
   }
 }
