@@ -183,7 +183,7 @@ export class GroupCommit {
 
   async #commitGroup(): Promise<void> {
     let turn: Turn | undefined
-    const askedAt = this.#pace.now()
+    const askedAt = this.#parts.clock.monotonic()
     try {
       turn = await this.#parts.log.acquire(this.#follower.last)
       await this.#follower.follow(turn.missed)

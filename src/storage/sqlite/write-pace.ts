@@ -46,25 +46,20 @@ export class WritePace {
     })
   }
 
-  /** The moment, by the monotonic clock, at which a group asks for its turn. */
-  now(): number {
-    return this.#options.clock.monotonic()
-  }
-
   /**
-   * Begins a group. Returns the time, by the monotonic clock, after which no further transaction begins in it. It may take as long as it
+   * Begins a group that asked for its turn at a moment of the monotonic clock. Returns the time, by the monotonic clock, after which no further transaction begins in it. It may take as long as it
    * waited for its turn, and, if others waited, as all that came since the last group: other controllers, a slow disk, or many requests in
    * each turn of the loop, leave half of the time to transactions. Groups of controllers that wait for each other grow no further than a limit.
    */
   beginGroup(askedAt: number): number {
-    const now = this.now()
+    const now = this.#options.clock.monotonic()
     const passedMs = now - Math.min(askedAt, this.#lastEndedAt ?? now)
     return now + Math.min(MAX_GROUP_MS, Math.max(MIN_GROUP_MS, passedMs))
   }
 
   /** Records that so many transactions of a group have run, and how many wait still. */
   endGroup(transactions: number, waiting: number): void {
-    const now = this.now()
+    const now = this.#options.clock.monotonic()
     if (this.#lastEndedAt !== undefined && transactions > 0) {
       const eachMs = (now - this.#lastEndedAt) / transactions
       this.#meanMs = this.#meanMs === 0 ? eachMs : this.#meanMs * (1 - LATEST_WEIGHT) + eachMs * LATEST_WEIGHT
