@@ -45,9 +45,7 @@ export function clusterSoakMeasurement(minutes: number): Measurement {
     async measure(bench) {
       const { network: alone } = await bench.loaded()
       await alone.controller.stop()
-      const cluster = await ClusterProcesses.make(alone.controller, bench.makeDirectory(), NAMES).finally(() =>
-        alone.controller.start(),
-      )
+      const cluster = await ClusterProcesses.make(alone.controller, bench.makeDirectory(), NAMES)
       const swarm = new Swarm()
       try {
         const facts = await soak(bench, alone, cluster, swarm, minutes * MINUTE_MS)
