@@ -21,7 +21,7 @@ export const SHARED_TABLES: readonly string[] = [
   'shared_settings',
 ]
 
-/** The tables whose rows become files beside the database: no file may be newer than the rows, because it may have the only key to them. */
+/** The tables whose rows become files beside the database. They reach the disk before the files: a newer file may have replaced the only key to older rows. */
 export const TABLES_THAT_FILES_FOLLOW: ReadonlySet<string> = new Set(['shared_files'])
 
 /** Table → the reason for which commits do not hold its rows. */

@@ -1,7 +1,7 @@
 // The lock of the head of the log, which is the right to make the next commit.
 import type { Client } from 'pg'
 
-// How long others wait for the lock, before they are told that there is no storage.
+// Others wait this long for the lock before their changes are refused.
 const LOCK_TIMEOUT_MS = 8_000
 // How long a controller that stopped keeps the lock.
 const IDLE_TIMEOUT_MS = 2_000
