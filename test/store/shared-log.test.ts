@@ -2,6 +2,7 @@
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ChainVerifier } from '../../src/storage/audit/audit-chain.ts'
+import type { LogPosition } from '../../src/storage/commit-log.ts'
 import { listDifferentTables } from '../../src/storage/sqlite/row-digest.ts'
 import type { TransactionScope } from '../../src/storage/store.ts'
 import { add, auditSealer, change, type LogNode, LogNodes, ORIGIN, readIds } from '../world/log-nodes.ts'
@@ -43,6 +44,23 @@ describe('a store on a log that others share', () => {
       [1, 'first'],
       [2, 'second'],
       [3, 'second'],
+    ])
+  })
+
+  it('applies what others have committed while a transaction waits for its turn', async () => {
+    const [first, second] = [await openNode('first'), await openNode('second')]
+    await first.store.write(add('a'), ORIGIN)
+    const turn = await log.connect('third').acquire(log.commits.at(-1) as LogPosition)
+    const waiting = second.store.write(add('b'), ORIGIN)
+    await new Promise((resolve) => setImmediate(resolve))
+
+    await second.store.catchUp()
+    expect(await readIds(second.store.db)).toContain('a')
+    await turn.abandon()
+    await waiting
+    expect(log.commits.map(({ position, node }) => [position, node])).toEqual([
+      [1, 'first'],
+      [2, 'second'],
     ])
   })
 

@@ -67,6 +67,9 @@ export class GroupCommit {
   readonly #jobs = new JobQueue()
   #isScheduled = false
   #gatheringSince = 0
+  /** The group that waits for its turn, or has it. */
+  #group: Promise<void> | undefined
+  /** What runs alone. */
   #running: Promise<void> | undefined
   #busyRetries = 0
   #dataVersion: unknown
@@ -133,8 +136,8 @@ export class GroupCommit {
 
   /** Settles once the queue is empty. */
   async waitUntilDrained(): Promise<void> {
-    while (this.#jobs.length > 0 || this.#running) {
-      await (this.#running ?? new Promise((resolve) => setImmediate(resolve)))
+    while (this.#jobs.length > 0 || this.#group || this.#running) {
+      await (this.#group ?? this.#running ?? new Promise((resolve) => setImmediate(resolve)))
     }
   }
 
@@ -157,14 +160,18 @@ export class GroupCommit {
 
   #drain(): void {
     this.#isScheduled = false
-    if (this.#jobs.length > 0 && !this.#running) void this.#runAlone(() => this.#commitGroup())
+    if (this.#jobs.length === 0 || this.#group) return
+    this.#group = this.#commitGroup().finally(() => {
+      this.#group = undefined
+      if (this.#jobs.length > 0) this.#schedule()
+    })
   }
 
-  /** Runs what may not overlap: a group, or commits of others. */
-  #runAlone(work: () => Promise<void>): Promise<void> {
+  /** Runs what may not overlap: a group that has its turn, or commits of others. */
+  async #runAlone(work: () => Promise<void>): Promise<void> {
+    while (this.#running) await this.#running
     const running = work().finally(() => {
       this.#running = undefined
-      if (this.#jobs.length > 0) this.#schedule()
     })
     this.#running = running.catch(() => undefined)
     return running
@@ -175,19 +182,22 @@ export class GroupCommit {
     for (;;) {
       const commits = await this.#parts.log.readAfter(this.#follower.last, READ_LIMIT)
       if (commits.length === 0) return
-      while (this.#running) await this.#running
       await this.#runAlone(() => this.#follower.follow(commits))
       if (commits.length < READ_LIMIT) return
     }
   }
 
+  /** While it waits for its turn, commits of others are applied: what it has missed then is little. */
   async #commitGroup(): Promise<void> {
     let turn: Turn | undefined
     const askedAt = this.#parts.clock.monotonic()
     try {
-      turn = await this.#parts.log.acquire(this.#follower.last)
-      await this.#follower.follow(turn.missed)
-      if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll(), askedAt)
+      const granted = await this.#parts.log.acquire(this.#follower.last)
+      turn = granted
+      await this.#runAlone(async () => {
+        await this.#follower.follow(granted.missed)
+        if (this.#begin()) await this.#runGroup(granted, this.#jobs.takeAll(), askedAt)
+      })
     } catch (error) {
       for (const job of this.#jobs.takeAll()) job.reject(toUnavailableError(error))
     } finally {
