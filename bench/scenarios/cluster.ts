@@ -132,6 +132,8 @@ async function measureEndedSessions(bench: Bench, { controller }: Network, other
     const headers = { 'net-session': data.token }
     const read = requestBytes({ method: 'GET', path: `${CLIENT}/current-api-session`, headers })
     await ask(connections.other, read)
+    // It has just asked the log for a session that it did not know.
+    await pause()
     await ask(connections.first, requestBytes({ method: 'DELETE', path: `${CLIENT}/current-api-session`, headers }))
     return timeUntil(async () => (await connections.other.ask(read)).status === 401)
   })
@@ -200,10 +202,14 @@ async function repeat(bench: Bench, measure: (at: number) => Promise<number>): P
   const end = performance.now() + bench.milliseconds
   while (latencies.length === 0 || (performance.now() < end && latencies.length < MAX_CHANGES)) {
     // Otherwise each would begin right after the other controller has asked the log.
-    await wait(Math.random() * MAX_PAUSE_MS)
+    await pause()
     latencies.push(await measure(latencies.length))
   }
   return Float64Array.from(latencies).sort()
+}
+
+function pause(): Promise<void> {
+  return wait(Math.random() * MAX_PAUSE_MS)
 }
 
 async function timeUntil(isSo: () => Promise<boolean>): Promise<number> {
