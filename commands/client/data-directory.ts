@@ -148,12 +148,22 @@ const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
   OUTCOME_UNKNOWN: EXIT.tryLater,
   PASSPHRASE_REQUIRED: EXIT.usage,
   WRONG_PASSPHRASE: EXIT.usage,
+  NOT_ENCRYPTED: EXIT.usage,
   NOT_A_DATABASE: EXIT.usage,
   NOT_A_CONFIGURATION: EXIT.usage,
   NO_DATABASE: EXIT.notFound,
   DATABASE_IN_USE: EXIT.tryLater,
   RIGHTS_DIFFER: EXIT.denied,
   CHAIN_REJECTED: EXIT.denied,
+}
+
+/**
+ * Requires that no controller runs on a directory, before a command asks anything.
+ * @throws CommandError as `explainOpenError` does, with exit code 8 if another process holds the directory
+ */
+export async function assertStopped(directory: string): Promise<void> {
+  const { lockDirectory } = await import('../../src/storage/sqlite/directory-lock.ts')
+  await runMaintenance(directory, async () => lockDirectory(directory)())
 }
 
 /** Works on a data directory whose controller has to be stopped. @throws CommandError as `explainOpenError` does */

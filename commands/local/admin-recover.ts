@@ -2,6 +2,7 @@
 import { Args, Flags } from '@oclif/core'
 import {
   assertInitialized,
+  assertStopped,
   dataDirectoryFlag,
   explainOpenError,
   resolveDataDirectory,
@@ -37,6 +38,7 @@ export class AdminRecover extends PrintingCommand {
     const { args, flags } = await this.parse(AdminRecover)
     const directory = resolveDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
+    await assertStopped(directory)
     const username = flags.username ?? (await promptUsername('Username'))
     const password = await promptNewPassword(flags['password-file'], async (text) => text)
     const administrator = { username, password }

@@ -5,6 +5,7 @@ import { Flags } from '@oclif/core'
 import type { Overrides } from '../../src/settings/settings.ts'
 import {
   assertInitialized,
+  assertStopped,
   dataDirectoryFlag,
   explainOpenError,
   isDirectoryInitialized,
@@ -160,6 +161,9 @@ export class ClusterLeave extends PrintingCommand {
     const { flags } = await this.parse(ClusterLeave)
     const options = await findDirectory(flags['data-dir'])
     const { directory } = options
+    const { readClusterConfig } = await import('../../server/cluster/cluster-directory.ts')
+    await assertStopped(directory)
+    await runMaintenance(directory, async () => readClusterConfig(options))
     await this.confirm(
       flags,
       `Take ${directory} out of its cluster? If the others go on, two networks with the same certificates exist.`,

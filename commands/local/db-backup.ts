@@ -7,6 +7,7 @@ import type { BackupSource } from '../../src/maintenance/backup/read-backup.ts'
 import type { RestoreReport } from '../../src/maintenance/backup/restore-backup.ts'
 import {
   assertInitialized,
+  assertStopped,
   explainOpenError,
   isDirectoryInitialized,
   runMaintenance,
@@ -137,7 +138,7 @@ export class DbRestore extends PrintingCommand {
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     const source = { file, passphrase, directory, isForced: flags.force === true }
     if (await isDirectoryInitialized(directory)) {
-      await assertUnlocked(directory)
+      await assertStopped(directory)
       const other = await describeOtherNetwork(directory, { file, passphrase })
       if (other !== undefined) this.notice(other)
       const { isOfCluster } = await import('../../server/cluster/restore-cluster.ts')
@@ -199,21 +200,14 @@ async function describeRestored(
   return { kind: 'done', sentence, facts }
 }
 
-/** @throws CommandError with exit code 8 if another process holds the directory */
-async function assertUnlocked(directory: string): Promise<void> {
-  const { lockDirectory } = await import('../../src/storage/sqlite/directory-lock.ts')
-  try {
-    lockDirectory(directory)()
-  } catch (error) {
-    explainOpenError(directory, 'stop it first')(error as Error)
-  }
-}
-
-/** The networks of a data directory and of a backup, if they differ. */
+/**
+ * The networks of a data directory and of a backup, if they differ.
+ * @throws CommandError if the file is not a backup, or the passphrase does not open it
+ */
 async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
-  const { readBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
+  const { openBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
   const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
-  const backup = (await readBackupManifest(source))?.owner
+  const { owner: backup } = await openBackupManifest(source).catch(explainOpenError(source.file))
   const current = readOwner(directory)
   if (!backup || isSameNetwork(backup, current)) return undefined
   return `${directory} is of ${describeOwner(current)}, and ${source.file} is of another network: ${describeOwner(backup)}.`

@@ -1,7 +1,7 @@
 // `controller db …`: the database of a data directory, while no controller runs on it.
 import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
-import { assertInitialized, runMaintenance } from '../client/data-directory.ts'
+import { assertInitialized, assertStopped, runMaintenance } from '../client/data-directory.ts'
 import { readDirectoryOptions } from '../client/directory-options.ts'
 import { databaseDirectoryFlag, findDataDirectory } from '../client/local-directory.ts'
 import { EXIT } from '../foundation/exit-codes.ts'
@@ -73,6 +73,7 @@ export class DbRotateKeys extends PrintingCommand {
     const directory = await findDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
     const hasSessions = flags.sessions === true
+    await assertStopped(directory)
     if (hasSessions) await this.confirm(flags, 'This ends all API sessions: everyone must sign in again. Continue?')
     const { rotateKeys } = await import('../../src/rotate-keys.ts')
     const options = { ...readDirectoryOptions(directory), hasSessions }

@@ -21,7 +21,7 @@ import { PrintingCommand } from '../framework/base.ts'
 import { assertCredentials, promptUsername } from '../terminal/credentials.ts'
 import { canPrompt, promptNewPassword } from '../terminal/prompts.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
-import { serveDirectory } from './serve.ts'
+import { assertCanListen, serveDirectory } from './serve.ts'
 
 const DEFAULT_USERNAME = 'admin'
 const ROUTER = 'edge-1'
@@ -73,6 +73,7 @@ export class Quickstart extends PrintingCommand {
       this.notice(`${home} exists already: nothing is created.`)
       return serveDirectory({ directory, settings, notice: (text) => this.notice(text) })
     }
+    await assertCanListen(directory, settings)
     const administrator = await chooseCredentials(flags)
     const { initializeDirectory } = await import('../../src/initialize.ts')
     mkdirSync(home, { recursive: true, mode: 0o700 })

@@ -1,4 +1,7 @@
 // `controller serve`: runs both APIs, and initializes the data directory at the first start.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { splitAddress } from '../../src/settings/setting-types.ts'
 import type { Overrides } from '../../src/settings/settings.ts'
 import { dataDirectoryFlag, explainOpenError, resolveDataDirectory } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
@@ -79,6 +82,23 @@ function renderAnnouncement({ url, addresses, fingerprint, written, bootstrapTok
 function logStdoutErrors({ controller: { log } }: RunningController): void {
   process.stdout.removeAllListeners('error')
   process.stdout.on('error', (error) => log.warn({ err: error }, 'standard output cannot be written'))
+}
+
+/**
+ * Requires that the addresses of a controller can be bound, before anything is made that depends on them.
+ * @throws CommandError if one cannot be bound, or a setting is invalid
+ */
+export async function assertCanListen(directory: string, settings: Overrides): Promise<void> {
+  const { readConfig } = await import('../../src/settings/config.ts')
+  const probe = async () => {
+    for (const { address } of readConfig(undefined, process.env, settings).listeners) {
+      const server = createServer().listen(splitAddress(address))
+      await once(server, 'listening')
+      server.close()
+      await once(server, 'close')
+    }
+  }
+  await probe().catch(explainServeError(directory))
 }
 
 function explainServeError(directory: string) {

@@ -133,6 +133,17 @@ describe('a backup', () => {
     expect((await verifyBackup({ file, passphrase: PASSPHRASE })).findings).toEqual([])
   })
 
+  it('that is not encrypted is refused if a passphrase is given, because anyone could have put it there', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const target = join(folder, 'not-restored')
+
+    await expect(verifyBackup({ file, passphrase: PASSPHRASE })).rejects.toMatchObject({ code: 'NOT_ENCRYPTED' })
+    await expect(restoreBackup({ file, passphrase: PASSPHRASE, directory: target, now: NOW })).rejects.toMatchObject({
+      code: 'NOT_ENCRYPTED',
+    })
+    expect(existsSync(target)).toBe(false)
+  })
+
   it('of a damaged database is made, and says so', async () => {
     const database = new Sqlite(getDataPaths(directory).database)
     database.exec("update audit_records set entityName = 'changed' where n = 1")
@@ -262,7 +273,7 @@ describe('a restore', () => {
       return copy
     }
     const before = contentOf(directory)
-    const broken: readonly (readonly [Buffer, string])[] = [
+    const broken: readonly (readonly [content: Buffer, code: string, isSealed?: boolean])[] = [
       [plain.subarray(0, plain.length / 2), 'BACKUP_DAMAGED'],
       [plain.subarray(0, plain.length - 1), 'BACKUP_DAMAGED'],
       // In the checksum: of compressed bytes, some lead to the same content by another way.
@@ -272,15 +283,15 @@ describe('a restore', () => {
       [gzipSync(archive.subarray(0, archive.length - 2048)), 'BACKUP_DAMAGED'],
       [gzipSync(Buffer.from('not a tar archive'.repeat(100))), 'BACKUP_DAMAGED'],
       [gzipSync(replaceAll(archive, 'token.key', '../tokens')), 'BACKUP_DAMAGED'],
-      [sealed.subarray(0, sealed.length / 2), 'BACKUP_DAMAGED'],
-      [flip(sealed, sealed.length - 100), 'BACKUP_DAMAGED'],
+      [sealed.subarray(0, sealed.length / 2), 'BACKUP_DAMAGED', true],
+      [flip(sealed, sealed.length - 100), 'BACKUP_DAMAGED', true],
       [Buffer.from('hello'), 'NOT_A_BACKUP'],
       [Buffer.alloc(0), 'NOT_A_BACKUP'],
     ]
 
-    for (const [at, [bytes, code]] of broken.entries()) {
+    for (const [at, [bytes, code, isSealed]] of broken.entries()) {
       writeFileSync(file, bytes)
-      const restore = restoreBackup({ file, passphrase: PASSPHRASE, directory, now: NOW })
+      const restore = restoreBackup({ file, directory, now: NOW, ...(isSealed ? { passphrase: PASSPHRASE } : {}) })
       await expect(restore, `file ${at}`).rejects.toMatchObject({ code })
       expect(contentOf(directory), `file ${at}`).toEqual(before)
     }

@@ -105,6 +105,40 @@ describe('the data directory of a command on a database', () => {
   })
 })
 
+describe('before a question, it is an error', () => {
+  it.each([
+    ['db restore', () => ['db', 'restore', file]],
+    ['db rotate-keys --sessions', () => ['db', 'rotate-keys', '--sessions']],
+    ['cluster leave', () => ['cluster', 'leave']],
+    ['admin recover', () => ['admin', 'recover']],
+  ])('that a controller runs on the directory of %s', async (_command, words) => {
+    const unlock = lockDirectory(directory)
+    const { code, stderr } = await cli(...words(), '--data-dir', directory)
+    unlock()
+
+    expect([code, stderr]).toEqual([8, expect.stringMatching(/^another controller, .*\nTry: stop it first\n$/)])
+  })
+
+  it('that the directory of cluster leave is of no cluster', async () => {
+    const { code, stderr } = await cli('cluster', 'leave', '--data-dir', directory)
+
+    expect([code, stderr]).toEqual([1, `${directory} is of no cluster\nTry: controller cluster init\n`])
+  })
+
+  it('that what db restore would read is no backup, or is not opened by the passphrase', async () => {
+    const sealed = join(folder, 'asked.age')
+    const restore = (path: string, ...more: string[]) => cli('db', 'restore', path, '--data-dir', directory, ...more)
+    await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)
+
+    for (const [refusal, reason] of [
+      [await restore(passphraseFile), 'is not a backup of a controller'],
+      [await restore(sealed), 'is encrypted'],
+      [await restore(file, '--passphrase-file', passphraseFile), 'is not encrypted, so that its passphrase'],
+    ] as const)
+      expect([refusal.code, refusal.stderr]).toEqual([2, expect.stringContaining(reason)])
+  })
+})
+
 describe('the file of controller db backup', () => {
   const backUp = (target: string, ...more: string[]) => cli('db', 'backup', target, '--data-dir', directory, ...more)
 

@@ -1,6 +1,8 @@
 // `controller quickstart`: from nothing to a served network in one command, up to what a router and a device need.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
@@ -116,6 +118,25 @@ describe('a quickstart', () => {
     expect(code).toBe(0)
     expect(readFileSync(join(network, 'edge-1.yml'), 'utf8')).toBe(before)
   }, 90_000)
+
+  it('creates nothing if another process listens at its address, so that it can be repeated with another one', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
+    const occupant = createServer().listen(0, '127.0.0.1')
+    await once(occupant, 'listening')
+    const address = `127.0.0.1:${(occupant.address() as AddressInfo).port}`
+
+    const { code, stderr } = await controller(
+      ['quickstart', join(folder, 'network'), '--listen', address],
+      cleanEnvironment(),
+    )
+    occupant.close()
+
+    expect([code, stderr]).toEqual([
+      8,
+      expect.stringContaining(`cannot listen on ${address}: another process listens there`),
+    ])
+    expect(readdirSync(folder)).toEqual([])
+  })
 
   it('takes the administrator from flags, and shows no password then', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))

@@ -153,7 +153,7 @@ describe('controller admin recover', () => {
     const { code, stderr } = await recover('--username', 'back again')
 
     unlock()
-    expect([code, stderr]).toEqual([8, expect.stringMatching(/stop the controller first/)])
+    expect([code, stderr]).toEqual([8, expect.stringMatching(/stop it first/)])
   })
 
   it.each([

@@ -20,6 +20,7 @@ export type BackupErrorCode =
   | 'OTHER_NETWORK'
   | 'PASSPHRASE_REQUIRED'
   | 'WRONG_PASSPHRASE'
+  | 'NOT_ENCRYPTED'
   | 'DISK_FULL'
   | 'BACKUP_FAILED'
 
@@ -40,6 +41,15 @@ export function toBackupError(error: unknown, folder: string): unknown {
     message,
     'make space there, and run the command again; nothing was changed',
     error,
+  )
+}
+
+/** A passphrase proves nothing of a file that is not encrypted under it. */
+export function notEncryptedError(file: string): BackupError {
+  return new BackupError(
+    'NOT_ENCRYPTED',
+    `${file} is not encrypted, so that its passphrase does not prove who wrote it`,
+    'if no one else can write to its folder, omit --passphrase-file',
   )
 }
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream, openSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { DecryptionError, decrypt, isEncrypted } from './age.ts'
-import { BackupError, damagedError, invalidBackupError } from './backup-error.ts'
+import { BackupError, damagedError, invalidBackupError, notEncryptedError } from './backup-error.ts'
 import { type BackupFile, isBackupFileName, MANIFEST_NAME, type Manifest, parseManifest } from './manifest.ts'
 import { ArchiveError, type UnpackedFile, unpack } from './tar.ts'
 
@@ -36,18 +36,31 @@ export async function readBackup(
   }
 }
 
-/** The manifest that a file begins with; undefined if it is not a backup, or the passphrase does not open it. */
-export async function readBackupManifest({ file, passphrase }: BackupSource): Promise<Manifest | undefined> {
+/**
+ * The manifest that a backup begins with; the rest is not read.
+ * @throws BackupError if the file is not a backup, or cannot be decrypted
+ */
+export async function openBackupManifest({ file, passphrase }: BackupSource): Promise<Manifest> {
   const stream = createReadStream(file, { highWaterMark: READ_BYTES })
   try {
     for await (const unpacked of unpack(openArchive(file, stream, passphrase))) {
       return await readManifest(file, unpacked)
     }
-    return undefined
-  } catch {
-    return undefined
+    throw invalidBackupError(file)
+  } catch (error) {
+    throw toReadError(file, error)
   } finally {
     stream.destroy()
+  }
+}
+
+/** The manifest of a file, encrypted or not; undefined if it is not a backup, or the passphrase does not open it. */
+export async function readBackupManifest({ file, passphrase }: BackupSource): Promise<Manifest | undefined> {
+  try {
+    return await openBackupManifest({ file, passphrase })
+  } catch (error) {
+    const isPlain = error instanceof BackupError && error.code === 'NOT_ENCRYPTED'
+    return isPlain ? await readBackupManifest({ file }) : undefined
   }
 }
 
@@ -71,6 +84,8 @@ async function* openArchive(
     yield* decompress(decrypt(whole(), passphrase))
   } else {
     if (!first.subarray(0, 2).equals(GZIP_MAGIC)) throw invalidBackupError(file)
+    // Who can write the file could have put another in place of the encrypted one.
+    if (passphrase !== undefined) throw notEncryptedError(file)
     yield* decompress(whole())
   }
 }
