@@ -3,16 +3,17 @@
 // The settings are written last: until then the directory is none, and the same command begins again.
 import { existsSync } from 'node:fs'
 import { requireNothingElse } from '../../src/initialize.ts'
-import { createPrivateDirectory, loadKey, writePrivateFile } from '../../src/pki/files.ts'
+import { createPrivateDirectory, writePrivateFile } from '../../src/pki/files.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, hasDatabase, runAsOwner } from '../../src/settings/data-directory.ts'
 import { renderConfigFile } from '../../src/settings/render-config.ts'
 import { getDefault, isSameSetting, type Overrides } from '../../src/settings/settings.ts'
+import { loadClusterKey } from '../../src/storage/cluster/cluster-keys.ts'
 import { readEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { SharedFiles } from '../../src/storage/cluster/shared-files.ts'
 import { downloadSnapshot } from '../../src/storage/cluster/snapshots.ts'
-import { CLUSTER_KEY_BYTES, LogCipher } from '../../src/storage/postgres/log-cipher.ts'
+import { LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { requireClusterKey, requireKnownSchema, requireLog } from '../../src/storage/postgres/log-tables.ts'
 import { readLogStart } from '../../src/storage/sqlite/log-start.ts'
@@ -29,7 +30,7 @@ export interface JoinOptions extends DirectoryOptions {
 export async function joinCluster(options: JoinOptions): Promise<void> {
   const { directory, env, settings, clusterKeyFile } = options
   const paths = getDataPaths(directory)
-  const clusterKey = loadKey(clusterKeyFile, CLUSTER_KEY_BYTES)
+  const clusterKey = loadClusterKey(clusterKeyFile)
   requireNothingElse(directory)
   createPrivateDirectory(directory)
   await withLockedDirectory(directory, async () => {

@@ -73,11 +73,15 @@ export function replaceKey(path: string, bytes: number): void {
   writePrivateFile(path, randomBytes(bytes))
 }
 
-/** Returns the key in a file. @throws KeyFileError if the file is missing, or does not hold exactly `bytes` bytes */
-export function loadKey(path: string, bytes: number): Buffer {
-  if (!existsSync(path)) throw new KeyFileError(`${path} is missing: restore it from the backup of the data directory`)
+/**
+ * Returns the key in a file.
+ * @param remedy where the key can be had again
+ * @throws KeyFileError if the file is missing, or does not hold exactly `bytes` bytes
+ */
+export function loadKey(path: string, bytes: number, remedy = 'restore it from the backup of the data directory') {
+  if (!existsSync(path)) throw new KeyFileError(`${path} is missing: ${remedy}`)
   const key = readFileSync(path)
-  if (key.length !== bytes) throw new KeyFileError(`${path} is damaged: it must hold ${bytes} bytes`)
+  if (key.length !== bytes) throw new KeyFileError(`${path} is damaged, because it must hold ${bytes} bytes: ${remedy}`)
   return key
 }
 

@@ -125,7 +125,17 @@ describe('before a question, it is an error', () => {
     expect([code, stderr]).toEqual([1, `${directory} is of no cluster\nTry: controller cluster init\n`])
   })
 
-  it('that what db restore would read is no backup, or is not opened by the passphrase', async () => {
+  it('that cluster join has no cluster key, which no backup holds', async () => {
+    const words = ['--data-dir', join(folder, 'joined'), '--database', 'postgres://controller@127.0.0.1/none']
+    const { code, stderr } = await cli('cluster', 'join', ...words, '--name', 'two', '--key', join(folder, 'no.key'))
+
+    expect([code, stderr]).toEqual([
+      1,
+      `${join(folder, 'no.key')} is missing: copy cluster.key from the data directory of another controller\n`,
+    ])
+  })
+
+  it('that what db restore would read is not a backup, or is not opened by the passphrase', async () => {
     const sealed = join(folder, 'asked.age')
     const restore = (path: string, ...more: string[]) => cli('db', 'restore', path, '--data-dir', directory, ...more)
     await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)

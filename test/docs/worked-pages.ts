@@ -92,11 +92,14 @@ export const WORKED_PAGES: readonly WorkedPage[] = [
       run.write('new-password.txt', 'another horse battery\n')
     },
     before: {
+      'controller login https://controller.example.com:1280 --username anna': [
+        'enroll anna.jwt --password-file password.txt',
+      ],
       'controller access': ['login --identity laptop.json'],
       'controller passwd': [`login https://controller.example.com:1280 ${CREDENTIALS}`],
     },
     typed: {
-      'controller login https://controller.example.com:1280': `${CREDENTIALS} --yes`,
+      'controller login https://controller.example.com:1280 --username anna': '--password-file password.txt --yes',
       'controller passwd': '--current-password-file password.txt --password-file new-password.txt',
     },
     exits: { 'controller access web': 3 },

@@ -84,7 +84,7 @@ async function* openArchive(
     yield* decompress(decrypt(whole(), passphrase))
   } else {
     if (!first.subarray(0, 2).equals(GZIP_MAGIC)) throw invalidBackupError(file)
-    // Who can write the file could have put another in place of the encrypted one.
+    // An account that can write to the folder could have put it in place of the encrypted one.
     if (passphrase !== undefined) throw notEncryptedError(file)
     yield* decompress(whole())
   }

@@ -8,6 +8,11 @@ import { loadKey, writePrivateFile } from '../../pki/files.ts'
 import { runAsOwner } from '../../settings/data-directory.ts'
 import { CLUSTER_KEY_BYTES, computeKeyId, LogCipher } from '../postgres/log-cipher.ts'
 
+/** Returns the cluster key in a file. @throws KeyFileError */
+export function loadClusterKey(keyFile: string): Buffer {
+  return loadKey(keyFile, CLUSTER_KEY_BYTES, 'copy cluster.key from the data directory of another controller')
+}
+
 /** The file of the next key, beside that of the current one. */
 export function nameNextKey(keyFile: string): string {
   return `${keyFile}.next`
@@ -40,7 +45,7 @@ export class ClusterKeys {
   constructor(parts: ClusterKeyParts) {
     this.#parts = parts
     discardTakenKey(parts.directory, parts.keyFile)
-    this.#current = loadKey(parts.keyFile, CLUSTER_KEY_BYTES)
+    this.#current = loadClusterKey(parts.keyFile)
     this.cipher = new LogCipher(this.#current)
     this.cipher.findNewerKey = (keyId) => this.#adopt(keyId)
   }

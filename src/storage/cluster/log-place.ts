@@ -1,13 +1,12 @@
 // The place of the log that controllers share, and the key and the name to use it: from settings and files.
 import { readFileSync } from 'node:fs'
-import { loadKey } from '../../pki/files.ts'
 import { getAdvertisedAddress } from '../../settings/addresses.ts'
 import { invalidSettingError } from '../../settings/config.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
 import { ConfigError } from '../../settings/setting-types.ts'
 import type { Config } from '../../settings/settings.ts'
-import { CLUSTER_KEY_BYTES } from '../postgres/log-cipher.ts'
 import type { LogDatabase } from '../postgres/log-connection.ts'
+import { loadClusterKey } from './cluster-keys.ts'
 
 /** The place of the log, and this controller among those that use it. */
 export interface LogPlace {
@@ -38,7 +37,7 @@ export function findLogPlace(directory: string, config: Config): LogPlace | unde
     address: getAdvertisedAddress(config),
     leaseMs: config['cluster.lease'],
     clusterKeyFile,
-    clusterKey: loadKey(clusterKeyFile, CLUSTER_KEY_BYTES),
+    clusterKey: loadClusterKey(clusterKeyFile),
     database: {
       url,
       password: readFileOf(config, 'cluster.passwordFile')?.trimEnd(),
