@@ -46,7 +46,7 @@ describe('nodes that are killed, stopped and cut off', () => {
         const history = new History()
         const until = performance.now() + SECONDS * 1_000
         const callers = new Callers(nodes.all, prepared, history, random(SEED), until)
-        const [met] = await Promise.all([makeTrouble(nodes.all, server, random(SEED + 1), until), callers.run()])
+        const [met] = await Promise.all([makeTrouble(nodes, server, random(SEED + 1), until), callers.run()])
         for (const node of nodes.all) await node.kill()
         const log = await nodes.readLog()
         report(history, met)

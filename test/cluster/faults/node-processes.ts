@@ -5,6 +5,7 @@ import { Agent, request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import pg from 'pg'
 import { systemClock } from '../../../src/foundation/clock.ts'
 import { loadKey } from '../../../src/pki/files.ts'
 import { getDataPaths, REBUILD_FILE } from '../../../src/settings/data-directory.ts'
@@ -28,6 +29,10 @@ import { TcpProxy } from '../../world/tcp-proxy.ts'
 const runFile = promisify(execFile)
 
 const REQUEST_TIMEOUT_MS = 12_000
+
+/** Run twice, it changes nothing. */
+const CHANGE_COMMIT =
+  'update controller.commits set payload = set_byte(payload, 40, get_byte(payload, 40) # 1) where position = $1'
 
 /** A response; undefined if none came, so that nothing tells whether the request had an effect. */
 export type Outcome =
@@ -212,11 +217,17 @@ export class NodeProcesses {
   readonly #log: PostgresLog
   readonly #start: LogPosition
   readonly #folder: string
+  readonly #url: string
 
-  private constructor(all: readonly NodeProcess[], log: PostgresLog, start: LogPosition, folder: string) {
+  private constructor(
+    all: readonly NodeProcess[],
+    { log, start, url }: { readonly log: PostgresLog; readonly start: LogPosition; readonly url: string },
+    folder: string,
+  ) {
     this.all = all
     this.#log = log
     this.#start = start
+    this.#url = url
     this.#folder = folder
   }
 
@@ -253,12 +264,26 @@ export class NodeProcesses {
       cipher: logCipher,
       node: 'checker',
     })
-    return new NodeProcesses(nodes, log, start, folder)
+    return new NodeProcesses(nodes, { log, start, url }, folder)
   }
 
   /** All commits, from the first one. @throws if their chain is broken */
   readLog() {
     return this.#log.readAfter(this.#start, Number.MAX_SAFE_INTEGER)
+  }
+
+  /** Changes one bit of the last commit in the database while `work` lasts. */
+  async whileCommitIsChanged(work: () => Promise<void>): Promise<void> {
+    const client = new pg.Client({ connectionString: this.#url })
+    await client.connect()
+    try {
+      const { rows } = await client.query('select position from controller.head')
+      const change = () => client.query(CHANGE_COMMIT, [rows[0].position])
+      await change()
+      await work().finally(change)
+    } finally {
+      await client.end()
+    }
   }
 
   /** The digests of the rows of a node that does not run, once its rows have followed the log to its end. */

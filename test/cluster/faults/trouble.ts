@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { lacks } from '../../world/machine.ts'
 import type { TestPostgres } from '../../world/postgres.ts'
 import type { Random } from '../../world/random.ts'
-import type { NodeProcess } from './node-processes.ts'
+import type { NodeProcesses } from './node-processes.ts'
 
 export interface Fault {
   readonly name: string
@@ -19,8 +19,9 @@ const COMMIT_TIMEOUT_MS = 5_000
 /** Longer than a lease, or shorter. */
 const duration = (random: Random) => 300 + random.below(7_000)
 
-/** The faults of one node, and that of the database. */
-export function listFaults(node: NodeProcess, server: TestPostgres, random: Random): Fault[] {
+/** The faults of one node, and those of the database. */
+export function listFaults(nodes: NodeProcesses, server: TestPostgres, random: Random): Fault[] {
+  const node = random.pick(nodes.all)
   const { proxy } = node
   // When it has the lock, with everything that it commits on the way.
   const awaitCommit = async (run: () => void) => {
@@ -124,13 +125,26 @@ export function listFaults(node: NodeProcess, server: TestPostgres, random: Rand
       weight: 2,
       run: async () => proxy.breakConnections(),
     },
+    {
+      name: 'before a commit that was changed in the database, for a time',
+      weight: 2,
+      run: async () => {
+        proxy.isHolding = true
+        await wait(random.below(1_000))
+        await nodes.whileCommitIsChanged(async () => {
+          proxy.isHolding = false
+          proxy.breakConnections()
+          await wait(duration(random))
+        })
+      },
+    },
     { name: 'without a database, which crashed', weight: 1, run: () => server.restart() },
   ]
 }
 
 /** Lets one fault follow the other until the time is over. Returns how often each was met. */
 export async function makeTrouble(
-  nodes: readonly NodeProcess[],
+  nodes: NodeProcesses,
   server: TestPostgres,
   random: Random,
   until: number,
@@ -138,8 +152,8 @@ export async function makeTrouble(
   const met = new Map<string, number>()
   while (performance.now() < until) {
     // A service manager starts a node again that has ended by itself.
-    for (const node of nodes) if (!node.isRunning) await node.restart()
-    const fault = choose(listFaults(random.pick(nodes), server, random), random)
+    for (const node of nodes.all) if (!node.isRunning) await node.restart()
+    const fault = choose(listFaults(nodes, server, random), random)
     met.set(fault.name, (met.get(fault.name) ?? 0) + 1)
     await fault.run()
     await wait(random.below(2_000))
