@@ -63,6 +63,15 @@ function readClusterSettings(flags: DatabaseFlags): Overrides {
   }
 }
 
+/** The flags for the same connection on another machine, whose files have paths of their own. */
+function describeProof(flags: DatabaseFlags): string {
+  return [
+    flags.tls ? '' : ' --no-tls',
+    flags['ca-file'] === undefined ? '' : ' --ca-file FILE',
+    flags['password-file'] === undefined ? '' : ' --password-file FILE',
+  ].join('')
+}
+
 /** @throws CommandError if the directory is not that of a controller */
 async function findDirectory(flag: string | undefined) {
   const directory = resolveDataDirectory(flag)
@@ -92,7 +101,7 @@ export class ClusterInit extends PrintingCommand {
       '',
       `Next: controller serve --data-dir ${directory}`,
       `For each other controller, copy ${clusterKeyFile} to its machine by a safe way, and there:`,
-      `  controller cluster join --database ${flags.database}${flags.tls ? '' : ' --no-tls'} --key cluster.key --name NAME --advertise HOST:PORT`,
+      `  controller cluster join --database ${flags.database}${describeProof(flags)} --key cluster.key --name NAME --advertise HOST:PORT`,
       'Keep a copy of that key elsewhere: without it, the database and its backups are of no use.',
     ].join('\n')
     await this.print({ kind: 'done', sentence, facts: { directory, name, clusterKeyFile } }, flags.output)
@@ -170,10 +179,19 @@ export class ClusterLeave extends PrintingCommand {
     )
     const { leaveCluster } = await import('../../server/cluster/leave-cluster.ts')
     const [isLast, isDatabaseLost] = [flags['drop-log'] === true, flags['database-lost'] === true]
-    await runMaintenance(directory, () => leaveCluster({ ...options, isLast, isDatabaseLost }))
+    await runMaintenance(directory, () => leaveCluster({ ...options, isLast, isDatabaseLost })).catch(
+      explainUnreachable,
+    )
     const sentence = `${directory} serves alone now.\n\nNext: controller serve --data-dir ${directory}`
     await this.print({ kind: 'done', sentence, facts: { directory } }, flags.output)
   }
+}
+
+function explainUnreachable(error: unknown): never {
+  if (!(error instanceof CommandError) || error.code !== 'LOG_UNREACHABLE') throw error
+  throw new CommandError(error.exitCode, error.code, error.message, {
+    hint: 'run the command again once the database is back; if it does not come back: --database-lost',
+  })
 }
 
 export class ClusterRekey extends PrintingCommand {

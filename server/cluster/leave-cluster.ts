@@ -60,7 +60,7 @@ function takeLeave(options: LeaveOptions, config: Config, { name }: LogPlace): P
       throw new DataDirectoryError(
         'OTHER_CONTROLLERS',
         `the log is in use by ${others.join(', ')}`,
-        'let each of them leave first, or leave without --drop-log',
+        'let each of them leave first, and remove those that are gone for ever: controller node delete NAME; or leave without --drop-log',
       )
     await recordChange('delete', name)
     cluster?.nodes.leave()

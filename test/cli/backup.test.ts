@@ -119,22 +119,6 @@ describe('before a question, it is an error', () => {
     expect([code, stderr]).toEqual([8, expect.stringMatching(/^another controller, .*\nTry: stop it first\n$/)])
   })
 
-  it('that the directory of cluster leave is of no cluster', async () => {
-    const { code, stderr } = await cli('cluster', 'leave', '--data-dir', directory)
-
-    expect([code, stderr]).toEqual([1, `${directory} is of no cluster\nTry: controller cluster init\n`])
-  })
-
-  it('that cluster join has no cluster key, which no backup holds', async () => {
-    const words = ['--data-dir', join(folder, 'joined'), '--database', 'postgres://controller@127.0.0.1/none']
-    const { code, stderr } = await cli('cluster', 'join', ...words, '--name', 'two', '--key', join(folder, 'no.key'))
-
-    expect([code, stderr]).toEqual([
-      1,
-      `${join(folder, 'no.key')} is missing: copy cluster.key from the data directory of another controller\n`,
-    ])
-  })
-
   it('that what db restore would read is not a backup, or is not opened by the passphrase', async () => {
     const sealed = join(folder, 'asked.age')
     const restore = (path: string, ...more: string[]) => cli('db', 'restore', path, '--data-dir', directory, ...more)

@@ -308,6 +308,9 @@ describe('a directory that leaves its cluster', () => {
     await two.controller.membership.announce(two.system, {})
     await expect(
       leaveCluster({ ...common, directory: first, isLast: true, isDatabaseLost: false }),
-    ).rejects.toMatchObject({ code: 'OTHER_CONTROLLERS' })
+    ).rejects.toMatchObject({
+      code: 'OTHER_CONTROLLERS',
+      remedy: expect.stringContaining('controller node delete NAME'),
+    })
   })
 })

@@ -77,7 +77,7 @@ describe('a connection to the database', () => {
 
   it('is refused without the password, and with a wrong one', async () => {
     const url = await server.createDatabase()
-    await expect(connect({ url, ca: authority.pem })).rejects.toThrow(/password/)
+    await expect(connect({ url, ca: authority.pem })).rejects.toThrow(/: it requires a password, and there is none$/)
     await expect(connect({ url, ca: authority.pem, password: 'wrong' })).rejects.toThrow(
       'password authentication failed for user "test"',
     )

@@ -20,6 +20,6 @@ export async function checkClusterRows(directory: string, cluster: Cluster): Pro
   const damage = await cluster.findDamage()
   if (damage === undefined) return rebuilds
   const remedy =
-    'restore the database of the log; or let a controller begin another one: controller cluster leave --database-lost, and then controller cluster init'
+    'restore the database of the log; or let a controller begin another one: controller cluster leave --database-lost, and then controller cluster init with an empty database'
   return [{ check: CHECK, subject: 'log', message: damage, remedy }, ...rebuilds]
 }

@@ -116,7 +116,7 @@ async function makeDatabase(parts: RebuildParts, reason: string): Promise<LogPos
     discardDatabase(file)
     if (!(cause instanceof LogContradictionError)) throw cause
     throw new LogDatabaseError(
-      `the log of the cluster is damaged: ${cause.message}. It does not lead on from this controller either, because ${reason}. Restore the database of the log; or let a controller begin another one: controller cluster leave --database-lost, and then controller cluster init`,
+      `the log of the cluster is damaged: ${cause.message}. It does not lead on from this controller either, because ${reason}. Restore the database of the log; or let a controller begin another one: controller cluster leave --database-lost, and then controller cluster init with an empty database`,
     )
   }
 }

@@ -73,11 +73,18 @@ export class LogConnection {
         if (!rows[0]?.isReplica) return client
         problems.push(`${new URL(url).host} is a replica, which takes no commits`)
       } catch (error) {
-        problems.push(`${new URL(url).host}: ${(error as Error).message}`)
+        problems.push(`${new URL(url).host}: ${this.#describe(error as Error)}`)
       }
       destroy(client)
     }
     throw new LogConnectionError(problems.join('; '))
+  }
+
+  /** The driver names the message of the protocol, and not what is missing. */
+  #describe({ message }: Error): string {
+    const isPasswordMissing =
+      this.#database.password === undefined && message.includes('client password must be a string')
+    return isPasswordMissing ? 'it requires a password, and there is none' : message
   }
 
   #createClient(url: string): Client {
