@@ -9,7 +9,7 @@ import Fastify, {
   type onSendAsyncHookHandler,
   type RouteHandlerMethod,
 } from 'fastify'
-import type { Controller } from '../src/controller.ts'
+import type { Controller } from '../src/controller/controller.ts'
 import { type BodyTolerance, bodyRequiredError } from '../src/definitions/schema/bodies.ts'
 import type { Awaitable } from '../src/foundation/awaitable.ts'
 import { ControllerError } from '../src/foundation/errors.ts'

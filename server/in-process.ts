@@ -3,7 +3,8 @@
 // The code that creates the transport sets its caller, and no header can claim that caller. State that only a running
 // controller has (`x-offline` in a definition) is reported as unknown.
 import { encodeBody, type Request, type Transport } from '../src/client/transport.ts'
-import { type Controller, openController } from '../src/controller.ts'
+import type { Controller } from '../src/controller/controller.ts'
+import { openController } from '../src/controller/open-controller.ts'
 import { systemClock } from '../src/foundation/clock.ts'
 import { silentLog } from '../src/foundation/log.ts'
 import { openOrCloseAll } from '../src/foundation/open-resources.ts'

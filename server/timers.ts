@@ -1,6 +1,6 @@
 // The work that no request asks for: what is done, how often, and by which controllers of a network.
 
-import type { Controller } from '../src/controller.ts'
+import type { Controller } from '../src/controller/controller.ts'
 import { removeEndedRevocations } from '../src/network/router-model/revocations.ts'
 import { pruneAudit } from '../src/storage/audit/audit-records.ts'
 import { reportClockJumps } from '../src/storage/clock-jumps.ts'

@@ -1,6 +1,6 @@
 // Restores the access of an administrator, on a data directory without a running controller.
 import { type RecoveryResult, recoverAdministrator } from './authentication/administrators/recovery.ts'
-import { openController } from './controller.ts'
+import { openController } from './controller/open-controller.ts'
 import type { Clock } from './foundation/clock.ts'
 import { notFoundError } from './foundation/errors.ts'
 import { silentLog } from './foundation/log.ts'

@@ -1,7 +1,8 @@
 // New keys for a data directory on which no controller runs: the key of the secrets at rest, that of TLS tickets, and that of session tokens.
 import { randomBytes } from 'node:crypto'
 import { SESSION_TOKEN_KEY_BYTES } from './authentication/api-sessions/api-session-tokens.ts'
-import { type Controller, openController } from './controller.ts'
+import type { Controller } from './controller/controller.ts'
+import { openController } from './controller/open-controller.ts'
 import type { Clock } from './foundation/clock.ts'
 import { silentLog } from './foundation/log.ts'
 import { loadKey, writePrivateFile } from './pki/files.ts'

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net'
 import type { AccessToken } from '../../src/authentication/openid-connect/access-tokens.ts'
 import type { OAuthError } from '../../src/authentication/openid-connect/oauth-error.ts'
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import { getResource } from '../../src/definitions/resources/index.ts'
 import {
   type BodyPurpose,

@@ -1,5 +1,7 @@
 // The data directory of a controller of a cluster, on which the commands for clusters work while its controller is stopped.
-import { type Controller, type OpenOptions, openController } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
+import { openController } from '../../src/controller/open-controller.ts'
+import type { OpenOptions } from '../../src/controller/open-options.ts'
 import type { Clock } from '../../src/foundation/clock.ts'
 import { silentLog } from '../../src/foundation/log.ts'
 import { readConfig } from '../../src/settings/config.ts'

@@ -1,6 +1,6 @@
 // The dials that a router took for a controller while it was not connected to it. It sends all of them once it is connected again, also if
 // their clients have given up, or have dialed at another controller since.
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import type { WaitingPlace } from '../../src/network/circuits/dials.ts'
 import type { RouterHello } from '../../src/network/routers/router-connection.ts'
 

@@ -1,7 +1,7 @@
 // Takes the connections of routers: reads the hello, decides whether the router may connect, and serves its channel.
 import type { TLSSocket } from 'node:tls'
 import { isDeepStrictEqual } from 'node:util'
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import { RouterRejectedError } from '../../src/network/routers/connected-routers.ts'
 import type { RouterHello } from '../../src/network/routers/router-connection.ts'
 import { computeFingerprint } from '../../src/pki/certificates.ts'

@@ -1,6 +1,6 @@
 // The channel of one router that was admitted: takes its messages to their handlers, and tells it first what it needs.
 import { randomInt } from 'node:crypto'
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import {
   type ConnectedRouter,
   MAX_SILENCE_MS,

@@ -3,7 +3,7 @@
 //
 // A router tries the next address of a name if a port is closed, but not if a connection is accepted and then closed.
 import type { Server } from 'node:net'
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import type { SharedPresence } from '../../src/network/routers/shared-presence.ts'
 import type { Cluster } from '../../src/storage/cluster/cluster.ts'
 import type { Duty } from '../../src/storage/cluster/duty.ts'

@@ -1,7 +1,7 @@
 // The measurements behind the metrics, which run when the metrics are read. A measurement costs nothing in between.
 
 import { countShownRecords } from '../../src/authentication/api-sessions/revoked-rows.ts'
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import { version } from '../../src/foundation/version.ts'
 import { readNotAfter } from '../../src/pki/certificates.ts'
 import type { Context } from '../../src/storage/transactions/context.ts'

@@ -4,7 +4,7 @@
 // Labels name operations and kinds, never records, so that the number of series is bounded.
 import type { FastifyContextConfig } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import type { Log } from '../../src/foundation/log.ts'
 import type { Load } from './load.ts'
 import type { Measurement, Sample } from './measurement.ts'

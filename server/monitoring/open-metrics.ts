@@ -1,5 +1,5 @@
 // Creates the metrics if a listener carries them: without one, nothing is counted and their library is not loaded.
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import type { Load } from './load.ts'
 import type { Metrics } from './metrics.ts'
 

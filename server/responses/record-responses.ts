@@ -1,6 +1,6 @@
 // The responses that show records of a resource: one, a page, or a stream of all.
 
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import type { AnyResource, AnyRow } from '../../src/definitions/resources/define.ts'
 import { type Awaitable, whenReady } from '../../src/foundation/awaitable.ts'
 import { notFoundError } from '../../src/foundation/errors.ts'

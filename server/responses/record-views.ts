@@ -1,6 +1,6 @@
 // Records in the shape of another API, and records that only memory holds: a definition of the shape, and where its rows come from.
 
-import type { Controller } from '../../src/controller.ts'
+import type { Controller } from '../../src/controller/controller.ts'
 import { compileFilterSource, type FilterSource, toFilterSource } from '../../src/definitions/model/filter-symbols.ts'
 import { getCompiledResource } from '../../src/definitions/model/index.ts'
 import { buildLinkWriter } from '../../src/definitions/model/links.ts'

@@ -92,7 +92,7 @@ describe('a release with a newer schema', () => {
       for (let at = 0; !isOver; at++) {
         const body = { name: `${name} ${at}`, encryptionRequired: true }
         const node = serving.get(name)
-        // A controller that stops ends its connections; what was not answered is not owed.
+        // A controller that stops ends its connections; a request without a response is owed nothing.
         const response = await node
           ?.send({ method: 'POST', path: `${MANAGEMENT}/services`, token, body })
           .catch(() => undefined)
@@ -119,9 +119,9 @@ describe('a release with a newer schema', () => {
     for (const node of serving.values()) {
       await node.controller.store.catchUp()
       const rows = await node.system.db.selectFrom('services').select('name').execute()
-      const kept = rows.map(({ name }) => name)
-      expect(new Set(kept).size).toBe(kept.length)
-      expect(acknowledged.filter((name) => !kept.includes(name))).toEqual([])
+      const serviceNames = rows.map(({ name }) => name)
+      expect(new Set(serviceNames).size).toBe(serviceNames.length)
+      expect(acknowledged.filter((name) => !serviceNames.includes(name))).toEqual([])
     }
   }, 120_000)
 

@@ -168,11 +168,11 @@ describe.each(DIVIDED)('the parts of %s', (folder) => {
     expect(unneeded).toEqual([])
   })
 
-  it('are at most thirteen folders, and at most five files that compose them', () => {
+  it('are at most thirteen folders, and at most four files beside them', () => {
     const entries = readdirSync(join(root, folder), { withFileTypes: true }).filter(({ name }) => name !== 'README.md')
 
     expect(entries.filter((entry) => entry.isDirectory()).length).toBeLessThanOrEqual(13)
-    expect(entries.filter((entry) => entry.isFile()).length).toBeLessThanOrEqual(5)
+    expect(entries.filter((entry) => entry.isFile()).length).toBeLessThanOrEqual(4)
   })
 })
 

@@ -1,7 +1,7 @@
 // The common part of the handlers of routers' messages: the router that they serve, bodies, limits, and refusals.
 
 import { type DescMessage, fromBinary, type MessageShape } from '@bufbuild/protobuf'
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import type { WaitingPlace } from '../../../src/network/circuits/dials.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import type { Channel } from '../channel.ts'

@@ -1,6 +1,6 @@
 // A caller's own API session: reading it, and ending it.
 import type { ApiSessionView } from '../../../src/authentication/api-sessions/api-session-behavior.ts'
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import { apiSessions } from '../../../src/definitions/resources/api-sessions.ts'
 import type { Entity } from '../../../src/definitions/resources/define.ts'
 import { type Awaitable, whenReady } from '../../../src/foundation/awaitable.ts'

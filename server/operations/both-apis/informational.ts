@@ -1,6 +1,6 @@
 // Public information about this controller: its version, its documents, and the authorities that its clients trust.
 import { findByCertificate } from '../../../src/authentication/credentials/credentials.ts'
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import {
   anyObject,
   links,

@@ -2,7 +2,7 @@
 import { createSession } from '../../../src/access/sessions/create-session.ts'
 import { getViewer } from '../../../src/access/viewers.ts'
 import { excludeOfRevoked } from '../../../src/authentication/api-sessions/revoked-rows.ts'
-import type { NewSessionView } from '../../../src/behaviors/session-behavior.ts'
+import type { NewSessionView } from '../../../src/controller/behaviors/session-behavior.ts'
 import type { AnyRow } from '../../../src/definitions/resources/define.ts'
 import { sessions, sessionTypes } from '../../../src/definitions/resources/sessions.ts'
 import { f, type Tags } from '../../../src/definitions/schema/fields.ts'

@@ -1,5 +1,5 @@
 // The values of the running controller that tools of operators can inspect, by the names that these tools use.
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
 import type { ConnectedRouter } from '../../../src/network/routers/connected-routers.ts'
 import { findReferences } from '../../../src/storage/records/references.ts'

@@ -1,5 +1,5 @@
 // The network as a file: exports what administrators configured, compares it with a file, and applies one.
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import type { SizeLimit } from '../../../src/definitions/schema/body-sizes.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import {

@@ -1,5 +1,5 @@
 // The items of a plan, as the management API streams them.
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import {
   flag,
   type JsonSchema,

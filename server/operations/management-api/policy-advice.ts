@@ -1,6 +1,6 @@
 // Whether an identity can reach a service, in the record format that existing tools for administrators expect.
 
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import { edgeRouters } from '../../../src/definitions/resources/edge-routers.ts'
 import { identities } from '../../../src/definitions/resources/identities.ts'
 import { services } from '../../../src/definitions/resources/services.ts'

@@ -1,7 +1,7 @@
 // Holds a request up until its controller knows enough to serve it, if that is one of several: contact with the cluster for what grants
 // rights, what its client has seen at another controller, and a session that has only just begun there.
 import type { FastifyRequest } from 'fastify'
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import { invalidError } from '../../../src/foundation/errors.ts'
 import type { Cluster } from '../../../src/storage/cluster/cluster.ts'
 import { readSessionHeader } from '../../api/dialects.ts'

@@ -12,7 +12,7 @@ import {
 import type { LiveApiSession } from '../../../src/authentication/api-sessions/live-api-sessions.ts'
 import type { AccessToken } from '../../../src/authentication/openid-connect/access-tokens.ts'
 import { provesSession } from '../../../src/authentication/openid-connect/proof-of-possession.ts'
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import { isMachineToken } from '../../../src/definitions/resources/tokens.ts'
 import type { Instant } from '../../../src/foundation/clock.ts'
 import type { Dialect } from '../../../src/settings/listener-settings.ts'

@@ -1,6 +1,6 @@
 // Refuses an identity that writes too often, before its body is read. Full sessions of administrators are not limited. Sign-ins and enrollments
 // are refused if no change would be accepted, before they cost a password or a certificate.
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import type { Check } from './check.ts'
 
 /** @throws SERVER_TOO_MANY_REQUESTS */

@@ -1,7 +1,7 @@
 // Authorizes a request again after its body has arrived, because the caller may have lost its rights meanwhile.
 import type { FastifyRequest } from 'fastify'
 import { refreshCaller } from '../../../src/authentication/api-sessions/callers.ts'
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import type { ControllerError } from '../../../src/foundation/errors.ts'
 import { ANONYMOUS } from '../../../src/storage/transactions/context.ts'
 import { authorize } from './authorize.ts'

@@ -1,5 +1,5 @@
 // Refuses what only a controller with routers can do, at one of a cluster that has none, and names one that has.
-import type { Controller } from '../../../src/controller.ts'
+import type { Controller } from '../../../src/controller/controller.ts'
 import { errors } from '../../../src/foundation/errors.ts'
 import { hasOwnControlListener } from '../../../src/settings/addresses.ts'
 import type { Cluster } from '../../../src/storage/cluster/cluster.ts'

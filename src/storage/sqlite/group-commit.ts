@@ -69,7 +69,7 @@ export class GroupCommit {
   #gatheringSince = 0
   /** The group that waits for its turn, or has it. */
   #group: Promise<void> | undefined
-  /** What runs alone. */
+  /** The group that has its turn, or commits of others that are applied. */
   #running: Promise<void> | undefined
   #busyRetries = 0
   #dataVersion: unknown
@@ -187,21 +187,24 @@ export class GroupCommit {
     }
   }
 
-  /** While it waits for its turn, commits of others are applied: what it has missed then is little. */
   async #commitGroup(): Promise<void> {
-    let turn: Turn | undefined
     const askedAt = this.#parts.clock.monotonic()
     try {
-      const granted = await this.#parts.log.acquire(this.#follower.last)
-      turn = granted
-      await this.#runAlone(async () => {
-        await this.#follower.follow(granted.missed)
-        if (this.#begin()) await this.#runGroup(granted, this.#jobs.takeAll(), askedAt)
-      })
+      // Meanwhile commits of others are applied: what it has missed when its turn comes is little.
+      await this.#useTurn(await this.#parts.log.acquire(this.#follower.last), askedAt)
     } catch (error) {
       for (const job of this.#jobs.takeAll()) job.reject(toUnavailableError(error))
+    }
+  }
+
+  async #useTurn(turn: Turn, askedAt: number): Promise<void> {
+    try {
+      await this.#runAlone(async () => {
+        await this.#follower.follow(turn.missed)
+        if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll(), askedAt)
+      })
     } finally {
-      await turn?.abandon()
+      await turn.abandon()
     }
   }
 

@@ -1,10 +1,10 @@
 // Service configs have the type of their config, so that an identity has one of each type for a service.
 
-import type { Entity } from '../definitions/resources/define.ts'
-import type { serviceConfigs } from '../definitions/resources/service-configs.ts'
-import { invalidError } from '../foundation/errors.ts'
-import type { Behavior } from '../storage/behavior.ts'
-import type { WriteContext } from '../storage/transactions/context.ts'
+import type { Entity } from '../../definitions/resources/define.ts'
+import type { serviceConfigs } from '../../definitions/resources/service-configs.ts'
+import { invalidError } from '../../foundation/errors.ts'
+import type { Behavior } from '../../storage/behavior.ts'
+import type { WriteContext } from '../../storage/transactions/context.ts'
 
 export class ServiceConfigBehavior implements Behavior<typeof serviceConfigs> {
   /** @throws COULD_NOT_VALIDATE if the identity has another config of the type for the service */

@@ -1,10 +1,10 @@
 // Config types have a usable schema, and no reserved name.
 
-import type { configTypes } from '../definitions/resources/config-types.ts'
-import type { ConfigSchemas } from '../definitions/schema/config-schemas.ts'
-import { invalidError } from '../foundation/errors.ts'
-import type { Behavior, Draft } from '../storage/behavior.ts'
-import type { Context } from '../storage/transactions/context.ts'
+import type { configTypes } from '../../definitions/resources/config-types.ts'
+import type { ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
+import { invalidError } from '../../foundation/errors.ts'
+import type { Behavior, Draft } from '../../storage/behavior.ts'
+import type { Context } from '../../storage/transactions/context.ts'
 
 export class ConfigTypeBehavior implements Behavior<typeof configTypes> {
   readonly #schemas: ConfigSchemas

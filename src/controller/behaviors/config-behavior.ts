@@ -1,10 +1,10 @@
 // Configs match the schema of their type.
 
-import type { configs } from '../definitions/resources/configs.ts'
-import type { Entity } from '../definitions/resources/define.ts'
-import type { ConfigSchemas } from '../definitions/schema/config-schemas.ts'
-import type { Behavior, Draft } from '../storage/behavior.ts'
-import type { Context, ReadContext, WriteContext } from '../storage/transactions/context.ts'
+import type { configs } from '../../definitions/resources/configs.ts'
+import type { Entity } from '../../definitions/resources/define.ts'
+import type { ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
+import type { Behavior, Draft } from '../../storage/behavior.ts'
+import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 
 type ConfigRecord = Entity<typeof configs>
 
