@@ -274,6 +274,25 @@ describe('a router of release 2', () => {
     await after.wire.close()
   })
 
+  it('is sent nothing again by another controller while the model is as it was when the first router followed it', async () => {
+    const [first] = await world.cluster.openBoth()
+    const enrolled = await enrolledRouter(first)
+    const before = await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
+    before.subscribe()
+    await before.reach(1)
+    await before.wire.close()
+    const { index } = before.replica
+    const after = await FollowingRouter.connect(world.cluster.addresses.get('second')!, enrolled, before.replica)
+    after.subscribe()
+    const network = await TestNetwork.over(first, world.cluster.addresses.get('first')!)
+    await network.service()
+    await after.reach(index + 1)
+    await after.reach(first.controller.routers.model.index)
+    expect(after.states).toBe(0)
+    expect(new Set(after.sets)).toEqual(new Set(['applied']))
+    await after.wire.close()
+  })
+
   it('lacks nothing at a controller that is not the one whose data model it follows', async () => {
     const [first, second] = await world.cluster.openBoth()
     const enrolled = await enrolledRouter(first)

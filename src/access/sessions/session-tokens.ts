@@ -14,7 +14,7 @@ import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { PolicyType } from '../../policy/policy-index.ts'
 import type { Database } from '../../storage/database.ts'
 import { type EntityStore, get } from '../../storage/entities/entities.ts'
-import type { Commit } from '../../storage/transactions/changes.ts'
+import type { Change, Commit } from '../../storage/transactions/changes.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { DerivedRows } from '../../storage/transactions/projection.ts'
 
@@ -55,6 +55,12 @@ const JWT_PREFIX = 'ey'
 /** Whether a token is a signed one, by its form. */
 export function isSignedToken(token: string): boolean {
   return token.startsWith(JWT_PREFIX)
+}
+
+/** Whether clients receive signed tokens from a change on, because the first router of release 2 has connected. */
+export function beginsSigning({ resource, id, before, after }: Change): boolean {
+  if (resource !== controllerSettings.plural || id !== GLOBAL_SETTINGS) return false
+  return before?.signsSessionsSince === null && after !== undefined && after.signsSessionsSince !== null
 }
 
 interface SignedToken {

@@ -3,6 +3,7 @@
 // A router that knows the model at an index continues with the sets after it, also after a restart of the controller. The log is bounded:
 // a router that is behind its begin receives everything, as all do after a commit that changed more than a set may hold.
 import type { Kysely, Transaction } from 'kysely'
+import { beginsSigning } from '../../access/sessions/session-tokens.ts'
 import type { Clock } from '../../foundation/clock.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { Database } from '../../storage/database.ts'
@@ -169,6 +170,7 @@ export class ModelLog implements CommitRecorder {
   // ---- writing --------------------------------------------------------------------------------------------------------
 
   concerns(changes: readonly Change[]): boolean {
+    if (changes.some(beginsSigning)) return true
     if (!this.#parts.isNeeded()) return false
     return changes.some((change) => isOfModel(change) || concernsKeys(change))
   }
@@ -177,7 +179,9 @@ export class ModelLog implements CommitRecorder {
     { position, at, changes }: Omit<Commit, 'tables'>,
     db: Transaction<Database>,
   ): Promise<Recorded | undefined> {
-    const events = await this.#toEvents(changes, db)
+    // The head is to be the same at every controller, and after each of its starts, also before the first change: so the log begins with
+    // a row that no model leads to.
+    const events = changes.some(beginsSigning) ? undefined : await this.#toEvents(changes, db)
     if (events?.length === 0) return undefined
     const text = events ? JSON.stringify(events) : ''
     const previous = this.#head
