@@ -76,6 +76,24 @@ describe('the list of controllers', () => {
     }
   })
 
+  it('does not say of one that it was in contact for long if it said so before its report was held up', async () => {
+    const one = await world.cluster.open('one')
+    const two = await world.cluster.open('two')
+    const { nodes } = one.controller.cluster as NonNullable<typeof one.controller.cluster>
+    const { cluster } = two.controller
+    nodes.describeBy(() => ({ heldMs: 600_000 }))
+    const readHeldMs = async () => {
+      await cluster?.nodes.refresh()
+      return cluster?.nodes.list().find(({ name }) => name === 'one')?.details.heldMs
+    }
+    const now = () => one.clock.now()
+    await nodes.report(one.controller.store.position, now)
+    expect(await readHeldMs()).toBe(600_000)
+    const HELD_UP_MS = 10_000
+    await nodes.report(one.controller.store.position, () => now() - HELD_UP_MS)
+    expect(await readHeldMs()).toBe(0)
+  })
+
   it('has one controller while it is alone, which cannot be drained', async () => {
     const alone = await testController()
     try {

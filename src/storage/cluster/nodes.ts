@@ -25,6 +25,8 @@ export interface NodeDetails {
   readonly connections: number
   /** For how long it has been in contact without an interruption as long as a lease, in milliseconds. */
   readonly heldMs: number
+  /** When it said so, by the clock of the database; undefined at its first contact. */
+  readonly sentAt: number | undefined
 }
 
 /** A controller, as its row was at the last contact. */
@@ -203,9 +205,10 @@ export class ClusterNodes {
   async report(position: number, now: () => number): Promise<number> {
     const { connection, name, address, leaseMs } = this.#parts
     const duties = this.listDuties()
-    const values = [name, this.#instance, address, version.version, position, duties, leaseMs / 1_000, this.#describe()]
     const sentAt = now()
-    const [own, all] = await connection.run((client) =>
+    const own = [name, this.#instance, address, version.version, position, duties]
+    const values = [...own, leaseMs / 1_000, this.#describe(sentAt)]
+    const [reported, all] = await connection.run((client) =>
       // A query, and not a commit, would succeed on a former primary whose standby has taken over.
       Promise.all([client.query<{ isDraining: boolean }>(REPORT, values), client.query<Row>(READ_ALL)]),
     )
@@ -213,7 +216,7 @@ export class ClusterNodes {
     this.#databaseOffsetMs = offset.offsetMs
     this.onClockOffset(offset)
     this.#take(all.rows)
-    const [row] = own.rows
+    const [row] = reported.rows
     if (!row) throw new NodeNameTakenError(name)
     this.#isDraining = row.isDraining
     this.#behind = Math.max(0, this.#head - position)
@@ -234,12 +237,18 @@ export class ClusterNodes {
       // The head comes without a row of a controller if there is none.
       node.name === null
         ? []
-        : { ...node, hasProcess: instance !== '', isLive: instance !== '' && node.silentMs < leaseMs },
+        : {
+            ...node,
+            hasProcess: instance !== '',
+            isLive: instance !== '' && node.silentMs < leaseMs,
+            details: withoutLateContact(node.details, Number(databaseNow) - node.silentMs, leaseMs),
+          },
     )
   }
 
-  #describe(): Partial<NodeDetails> {
-    const own = { behind: this.#behind, databaseOffsetMs: this.#databaseOffsetMs }
+  #describe(now: number): Partial<NodeDetails> {
+    const sentAt = this.#databaseOffsetMs === undefined ? undefined : Math.round(now + this.#databaseOffsetMs)
+    const own = { behind: this.#behind, databaseOffsetMs: this.#databaseOffsetMs, sentAt }
     return Object.assign(own, ...this.#sources.map((source) => source())) as Partial<NodeDetails>
   }
 
@@ -268,6 +277,12 @@ export class ClusterNodes {
     const { rowCount } = await this.#parts.connection.run((client) => client.query(DRAIN, [name, isDraining]))
     return rowCount === 1
   }
+}
+
+/** What a controller says without how long it was in contact, if that arrived so late that it says nothing of the time since then. */
+function withoutLateContact(details: Partial<NodeDetails>, arrivedAt: number, leaseMs: number): Partial<NodeDetails> {
+  const { sentAt } = details
+  return sentAt !== undefined && arrivedAt - sentAt > leaseMs ? { ...details, heldMs: 0 } : details
 }
 
 /** Asks how far the clock of the database is ahead of that of this machine. */
