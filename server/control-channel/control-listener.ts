@@ -84,6 +84,7 @@ export class ControlListener {
     for (const channel of this.#channels.values()) channel.tick()
     this.#controller.fabric.tick()
     this.#controller.routers.model.tick()
+    this.#controller.routers.silentSources?.tick()
     this.#controller.routers.endedSessions.tick()
   }
 

@@ -1,5 +1,6 @@
 // Encodes the data model of routers, and its changes. What many routers are sent is encoded once.
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
 import { type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt'
 import type {
   MemberKind,
@@ -18,6 +19,7 @@ import {
   type DataState_EventSchema,
   DataStateSchema,
   PolicyType,
+  RouterDataModelValidateRequestSchema,
   ServicePolicyRelatedEntityType,
   TerminatorPrecedence,
 } from './messages/edge_pb.ts'
@@ -78,6 +80,15 @@ function addEvent(writer: ModelWriter, event: ModelEvent): void {
   else if ('entity' in event && event.entity.kind === 'identity' && isPlain(event.entity))
     writer.addIdentity(event.entity)
   else writer.addEncoded(encodeEvents([toEvent(event)]))
+}
+
+/** Encodes the request that a router takes a whole model in place of its own, in parts as the model is. */
+export function encodeReplacement(parts: readonly Uint8Array[]): readonly Uint8Array[] {
+  let bytes = 0
+  for (const { length } of parts) bytes += length
+  const { state, fix } = RouterDataModelValidateRequestSchema.field
+  const begin = new BinaryWriter().tag(state.number, WireType.LengthDelimited).uint32(bytes).finish()
+  return [begin, ...parts, new BinaryWriter().tag(fix.number, WireType.Varint).bool(true).finish()]
 }
 
 /** A part of a whole model with these public keys. */

@@ -22,7 +22,7 @@ import { type ConnectionGroup, encodeHelloResponse, isSameGroup } from './hello.
 import type { Message, SkippedMessage } from './message.ts'
 import { DIAL_KINDS, greetRouter, handleRouterMessage } from './message-dispatch.ts'
 import { Header } from './messages/edge_pb.ts'
-import { encodeChangeSet, encodeState, encodeStateKeys } from './model-encoding.ts'
+import { encodeChangeSet, encodeReplacement, encodeState, encodeStateKeys } from './model-encoding.ts'
 import type { Pauses } from './pauses.ts'
 import type { WorkInProgress } from './work-in-progress.ts'
 
@@ -249,6 +249,10 @@ function createConnection(channel: Channel, { hasDataModel }: RouterHello): Rout
       const parts = await encodeState(state)
       const keys = encodeStateKeys(listKeys())
       await channel.sendLong(ContentType.DATA_STATE, [keys, ...parts], encodeSubscription(subscriptionId))
+    },
+    replaceModel: async ({ state, listKeys }) => {
+      const parts = [encodeStateKeys(listKeys()), ...(await encodeState(state))]
+      await channel.sendLong(ContentType.VALIDATE_DATA_STATE_REQUEST, encodeReplacement(parts), [])
     },
     sendModelChanges: (set, subscriptionId) => {
       const headers = encodeSubscription(subscriptionId)

@@ -36,6 +36,7 @@ import { ControllerMembership } from '../network/controllers/membership.ts'
 import { createFabric } from '../network/fabric.ts'
 import { ModelLog } from '../network/router-model/model-log.ts'
 import { RouterModel } from '../network/router-model/router-model.ts'
+import { SilentSources } from '../network/router-model/silent-sources.ts'
 import { CertificateRenewal } from '../network/routers/certificate-renewal.ts'
 import { ConnectedRouters } from '../network/routers/connected-routers.ts'
 import { EndedSessions } from '../network/routers/ended-sessions.ts'
@@ -146,6 +147,14 @@ export async function assembleController(
     findRemovedKeys: (changes) => publicKeys.findRemoved(changes),
   })
   const model = new RouterModel({ clock, log, store, changes: modelLog, connected, publicKeys })
+  const silentSources =
+    cluster &&
+    presence &&
+    new SilentSources({
+      ...{ clock, connected, listLiveNodes, log, model, presence },
+      node: cluster.name,
+      listSilentNodes: () => cluster.silence.names,
+    })
   const fabric = createFabric({
     ...{
       access,
@@ -233,6 +242,7 @@ export async function assembleController(
     controllers: controllerList,
     publicKeys,
     model,
+    silentSources,
     sessionSync,
     endedSessions,
     oidc,

@@ -30,6 +30,7 @@ import type { ControllerList } from '../network/controllers/controller-list.ts'
 import type { ControllerMembership } from '../network/controllers/membership.ts'
 import type { Fabric } from '../network/fabric.ts'
 import type { RouterModel } from '../network/router-model/router-model.ts'
+import type { SilentSources } from '../network/router-model/silent-sources.ts'
 import type { CertificateRenewal } from '../network/routers/certificate-renewal.ts'
 import type { ConnectedRouters } from '../network/routers/connected-routers.ts'
 import type { EndedSessions } from '../network/routers/ended-sessions.ts'
@@ -132,6 +133,8 @@ export interface Routers {
   readonly controllers: ControllerList
   readonly publicKeys: PublicKeys
   readonly model: RouterModel
+  /** Undefined if this controller is alone. */
+  readonly silentSources: SilentSources | undefined
   readonly sessionSync: SessionSync
   readonly endedSessions: EndedSessions
   /** Whether sign-in by OpenID Connect is announced to clients. */

@@ -134,6 +134,7 @@ export class RouterModel implements SideEffect, RouterObserver {
     const subscriber = this.#subscribers.get(router) ?? this.#add(router)
     subscriber.endsAt = now + SUBSCRIPTION_MS
     if (isRenewal && subscriber.generation > 0 && subscriber.subscriptionId === id) return
+    router.subscribedAt = this.#clock.now()
     subscriber.subscriptionId = id
     const isOfTimeline = timeline === this.#changes.timeline && index > 0 && index <= this.index
     subscriber.index = isOfTimeline ? index : undefined
@@ -169,6 +170,29 @@ export class RouterModel implements SideEffect, RouterObserver {
     subscriber.generation += 1
     subscriber.behindSince ??= this.#clock.monotonic()
     this.#send(subscriber)
+  }
+
+  /**
+   * Has a router compare the model that it has with the present one. If they differ, it takes that, and subscribes anew at the controller that
+   * responds fastest. It does so also if it follows the model of another controller.
+   */
+  async replace(router: ConnectedRouter): Promise<void> {
+    const { connection } = router
+    const isThere = () => !this.#isClosed && this.#connected.get(router.id) === router
+    if (!isThere()) return
+    try {
+      const state = await this.#getState(this.index)
+      await connection.waitUntilWritable()
+      if (isThere()) await connection.replaceModel({ state, listKeys: () => this.#publicKeys.list() })
+    } catch (error) {
+      this.#noteFailure(router, error)
+    }
+  }
+
+  #noteFailure(router: ConnectedRouter, error: unknown): void {
+    this.#state = undefined
+    if (this.#isClosed) return
+    this.#log.error({ err: error, routerId: router.id }, 'a router could not be sent the data model')
   }
 
   /** Does what is due by the clock. Called once a second. */
@@ -210,11 +234,7 @@ export class RouterModel implements SideEffect, RouterObserver {
     if (subscriber.isSending) return
     subscriber.isSending = true
     this.#sendAll(subscriber)
-      .catch((error: unknown) => {
-        this.#state = undefined
-        if (this.#isClosed) return
-        this.#log.error({ err: error, routerId: subscriber.router.id }, 'a router could not be sent the data model')
-      })
+      .catch((error: unknown) => this.#noteFailure(subscriber.router, error))
       .finally(() => {
         subscriber.isSending = false
       })

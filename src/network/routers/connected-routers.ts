@@ -42,6 +42,8 @@ export class ConnectedRouter {
   readonly connectedAt: number
   syncStatus: SyncStatus = 'SYNC_NEW'
   model: ModelProgress
+  /** When it asked for the data model last, other than to go on with what it follows. */
+  subscribedAt: Instant | undefined
   /** The fingerprint of the certificate which it received over this connection, and with which it connects the next time. */
   renewedFingerprint: string | undefined
   /** Whether its record was deleted while it was connected. */

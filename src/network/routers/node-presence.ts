@@ -52,7 +52,9 @@ export function describeRouter(router: ConnectedRouter): ConnectedRouterFields {
     ...{ costTags: [...costTags], groups: [...groups] },
   }))
   const fields = { hostname, supportedProtocols, syncStatus, versionInfo, modelMode: model.mode, isInTurn, listeners }
-  return router.connection.isSilent ? { ...fields, isSilent: true } : fields
+  const { subscribedAt } = router
+  const following = model.mode === 'following' && subscribedAt !== undefined ? { subscribedAt } : {}
+  return { ...fields, ...following, ...(router.connection.isSilent ? { isSilent: true } : {}) }
 }
 
 /** Whether the others know of a router what it is now. It says where it accepts links when it connects. */
@@ -62,6 +64,7 @@ export function isSameRouter(fields: ConnectedRouterFields, known: ConnectedRout
     fields.hostname === known.hostname &&
     fields.syncStatus === known.syncStatus &&
     fields.modelMode === known.modelMode &&
+    fields.subscribedAt === known.subscribedAt &&
     fields.isInTurn === known.isInTurn &&
     fields.isSilent === known.isSilent &&
     fields.versionInfo.version === known.versionInfo.version &&

@@ -258,6 +258,11 @@ export interface RouterConnection {
   sendFault(fault: LinkFault): void
   /** Sends the whole data model. Resolves when it is on its way as a whole, or the connection has ended. */
   sendModel(transfer: ModelTransfer): Promise<void>
+  /**
+   * Has the router take this model in place of its own if they differ, whichever controller it follows, and subscribe anew then. Resolves as
+   * `sendModel` does.
+   */
+  replaceModel(transfer: Pick<ModelTransfer, 'state' | 'listKeys'>): Promise<void>
   /** Sends what a commit changed of the data model. */
   sendModelChanges(set: ModelChangeSet, subscriptionId: string | undefined): void
   /** Resolves when little is left of what was sent before, or the connection has ended; undefined if that is so. */

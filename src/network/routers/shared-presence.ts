@@ -37,6 +37,13 @@ interface Takeover {
   readonly endsAt: number
 }
 
+/** The controller from which a router follows the data model. */
+export interface ModelSource {
+  /** Its name. */
+  readonly node: string
+  readonly at: Instant
+}
+
 /** An observer of what other controllers have. */
 export interface PresenceObserver {
   /** Another controller has a router now, or has lost it. */
@@ -129,6 +136,24 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   isSilentElsewhere(routerId: string): boolean {
     const { node } = this.#parts
     return [...this.#nodes.values()].some((one) => one.name !== node && one.routers.get(routerId)?.fields.isSilent)
+  }
+
+  /** Whether a router is connected to another controller of this name, and does not respond to it. */
+  isSilentAt(name: string, routerId: string): boolean {
+    return this.#nodes.get(name)?.routers.get(routerId)?.fields.isSilent === true
+  }
+
+  /** The controller that a router asked for the data model last, as far as the controllers have said it. */
+  findModelSource(routerId: string): ModelSource | undefined {
+    const { connected, node } = this.#parts
+    const own = connected.get(routerId)
+    let source: ModelSource | undefined =
+      own?.model.mode === 'following' && own.subscribedAt !== undefined ? { node, at: own.subscribedAt } : undefined
+    for (const { name, routers } of this.#nodes.values()) {
+      const at = routers.get(routerId)?.fields.subscribedAt
+      if (name !== node && at !== undefined && at > (source?.at ?? 0)) source = { node: name, at }
+    }
+    return source
   }
 
   /** The ids of the routers that a controller has, as that one said last. */

@@ -279,7 +279,7 @@ export class ClusterNodes {
   }
 }
 
-/** What a controller says without how long it was in contact, if that arrived so late that it says nothing of the time since then. */
+/** Drops from a report for how long the controller was in contact, if the report arrived so late that it does not say whether it still was. */
 function withoutLateContact(details: Partial<NodeDetails>, arrivedAt: number, leaseMs: number): Partial<NodeDetails> {
   const { sentAt } = details
   return sentAt !== undefined && arrivedAt - sentAt > leaseMs ? { ...details, heldMs: 0 } : details

@@ -105,6 +105,8 @@ export type ConnectedRouterFields = {
   readonly syncStatus: string
   readonly versionInfo: VersionInfo
   readonly modelMode: 'none' | 'waiting' | 'following'
+  /** When it asked the controller for the data model; absent if it does not follow that one. */
+  readonly subscribedAt?: Instant
   /** Whether it is connected to one controller at a time. */
   readonly isInTurn: boolean
   /** Whether it does not respond to the controller, though it is connected. */

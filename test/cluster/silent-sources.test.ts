@@ -1,0 +1,125 @@
+// A router that follows the data model from a controller that does not respond: the others have it follow one of them.
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
+import { expect, it } from 'vitest'
+import { DataStateSchema, RouterDataModelValidateRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
+import type { TestController } from '../world/controller.ts'
+import { allowFaults } from '../world/faults.ts'
+import { enrolledRouter } from '../world/router/enrolled-router.ts'
+import { FollowingRouter } from '../world/router/following-router.ts'
+import { ModelReplica } from '../world/router/model-replica.ts'
+import { TestNetwork } from '../world/router/network.ts'
+import { RoutedCluster, waitUntilEqual } from '../world/router/routed-cluster.ts'
+import { useClusterPerTest } from '../world/use-cluster.ts'
+
+const SOON = { timeout: 30_000, interval: 20 }
+const TIMEOUT_MS = 90_000
+const COMPARISON = 20503
+const MIN_SILENCE_MS = 5_000
+const MIN_INTERVAL_MS = 30_000
+const world = useClusterPerTest(RoutedCluster)
+
+/** The models that a controller had a router take. */
+function takeComparisons({ wire }: FollowingRouter) {
+  const messages = wire.received.filter(({ type }) => type === COMPARISON)
+  return messages.map(({ body }) => fromBinary(RouterDataModelValidateRequestSchema, body))
+}
+
+/** A router at two controllers, which follows the model from the second one, and that one behind a proxy. */
+async function followSecond() {
+  allowFaults(/contact|duty|log of the cluster|could not be told/)
+  const first = await world.cluster.open('first')
+  await expect.poll(() => first.controller.routers.presence?.isHere, SOON).toBe(true)
+  const { node: second, proxy } = await world.cluster.openBehindProxy('second')
+  const enrolled = await enrolledRouter(first)
+  const network = await TestNetwork.over(first, world.cluster.addresses.get('first')!)
+  await waitUntilEqual(first, second)
+  const atFirst = await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
+  const atSecond = await FollowingRouter.connect(world.cluster.addresses.get('second')!, enrolled)
+  await network.service()
+  await waitUntilEqual(first, second)
+  atSecond.subscribe()
+  await atSecond.reach(second.controller.routers.model.index)
+  const { presence } = first.controller.routers
+  await expect.poll(() => presence?.findModelSource(enrolled.id)?.node, SOON).toBe('second')
+  const { cluster } = first.controller
+  const isSilent = () => cluster?.silence.names.includes('second')
+  await expect.poll(isSilent, SOON).toBe(false)
+  // Commits of the last seconds count as not received.
+  for (let second = 0; second < 6; second += 1) first.controller.routers.silentSources?.tick()
+  const close = async () => {
+    proxy.isHolding = false
+    for (const { wire } of [atFirst, atSecond]) await wire.close()
+  }
+  return { first, second, proxy, network, atFirst, isSilent, close }
+}
+
+/** Lets a time pass at a controller. */
+function pass({ clock, controller }: TestController, ms: number): void {
+  controller.routers.silentSources?.tick()
+  clock.advance(ms)
+  controller.routers.silentSources?.tick()
+}
+
+it('is had to take the model of a controller that responds, once it lacks something', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
+  proxy.isHolding = true
+  await expect.poll(isSilent, SOON).toBe(true)
+  pass(first, MIN_SILENCE_MS)
+  const serviceId = await network.service()
+  pass(first, 0)
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
+
+  const [comparison] = takeComparisons(atFirst)
+  expect(comparison?.fix).toBe(true)
+  const replica = new ModelReplica()
+  replica.takeState(toBinary(DataStateSchema, comparison!.state!))
+  expect(replica.has('service', serviceId)).toBe(true)
+  expect(replica.count('publicKey')).toBeGreaterThan(0)
+  expect(replica.faults).toEqual([])
+
+  atFirst.subscribe({ currentIndex: BigInt(replica.index), timelineId: '' })
+  await network.service()
+  await atFirst.reach(first.controller.routers.model.index)
+  pass(first, MIN_INTERVAL_MS)
+  pass(first, MIN_SILENCE_MS)
+  expect(takeComparisons(atFirst)).toHaveLength(1)
+  await close()
+})
+
+it('is left alone while it lacks nothing, and for some seconds', { timeout: TIMEOUT_MS }, async () => {
+  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
+  proxy.isHolding = true
+  await expect.poll(isSilent, SOON).toBe(true)
+  pass(first, MIN_INTERVAL_MS)
+  expect(takeComparisons(atFirst)).toEqual([])
+
+  proxy.isHolding = false
+  await expect.poll(isSilent, SOON).toBe(false)
+  pass(first, 0)
+  proxy.isHolding = true
+  await expect.poll(isSilent, SOON).toBe(true)
+  await network.service()
+  pass(first, MIN_SILENCE_MS - 1)
+  expect(takeComparisons(atFirst)).toEqual([])
+  pass(first, 1)
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
+  await close()
+})
+
+it('is had to take it again if it follows the silent controller still, and lacks something again', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
+  proxy.isHolding = true
+  await expect.poll(isSilent, SOON).toBe(true)
+  await network.service()
+  pass(first, MIN_SILENCE_MS)
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
+  pass(first, MIN_INTERVAL_MS)
+  await network.service()
+  pass(first, 0)
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(2)
+  await close()
+})
