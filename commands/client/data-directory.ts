@@ -1,7 +1,7 @@
 // Resolves the data directory of a command, and opens it while no controller runs on it.
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, resolve, sep } from 'node:path'
 import { Flags } from '@oclif/core'
 import type { Transport } from '../../src/client/transport.ts'
 import type { AccessOptions } from '../../src/settings/data-directory.ts'
@@ -166,6 +166,28 @@ export async function assertStopped(directory: string): Promise<void> {
   await runMaintenance(directory, async () => lockDirectory(directory)())
 }
 
+/** Returns a handler for commands that read one file, and no data directory. @throws CommandError as `explainOpenError` does */
+export function explainReadError(file: string) {
+  return (error: Error): never => {
+    if (isFileError(error) && (error.path ?? file) === file) throw unusableFileError(error, file)
+    return explainOpenError(file)(error)
+  }
+}
+
+function unusableFileError(error: NodeJS.ErrnoException, path: string): CommandError {
+  const exitCodes: Readonly<Record<string, number>> = { ENOENT: EXIT.notFound, EACCES: EXIT.notPermitted }
+  const message = `${path} cannot be used: ${describeFileError(error, path)}`
+  return new CommandError(exitCodes[error.code ?? ''] ?? EXIT.failed, 'FILE_UNUSABLE', message, {
+    hint: 'name a file that this account can read',
+  })
+}
+
+/** Whether a path is a directory, in it, or above it. */
+function isInside(path: string, directory: string): boolean {
+  const [inner, outer] = [resolve(path), resolve(directory)]
+  return `${inner}${sep}`.startsWith(`${outer}${sep}`) || `${outer}${sep}`.startsWith(`${inner}${sep}`)
+}
+
 /** Works on a data directory whose controller has to be stopped. @throws CommandError as `explainOpenError` does */
 export function runMaintenance<T>(directory: string, work: () => Promise<T>): Promise<T> {
   return work().catch(explainOpenError(directory, 'stop it first'))
@@ -205,6 +227,7 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
       const path = error.path ?? directory
       const isDenied = error.code === 'EACCES' || error.code === 'EPERM'
       const message = `${path} cannot be used: ${describeFileError(error, path)}`
+      if (!isInside(path, directory)) throw unusableFileError(error, path)
       const hint = isDenied
         ? `${OWNER_HINT}, or --data-dir with another directory`
         : '--data-dir with another directory'

@@ -1,5 +1,5 @@
 // `controller adopt`: continues the network of OpenZiti's controller in a new data directory.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
@@ -18,6 +18,7 @@ import {
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { readText } from '../foundation/flag-values.ts'
 import { exitOnSignals } from '../foundation/interrupts.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
@@ -94,7 +95,8 @@ export class Adopt extends PrintingCommand {
       ...(flags.database === undefined ? {} : { database: flags.database }),
       clientBundles: flags['client-bundle'] ?? [],
       ...(flags['root-key'] === undefined ? {} : { rootKey: flags['root-key'] }),
-      env: flags['env-file'] === undefined ? process.env : parseEnv(readFileSync(flags['env-file'], 'utf8')),
+      env:
+        flags['env-file'] === undefined ? process.env : parseEnv(await readText('env-file', `@${flags['env-file']}`)),
       pathPrefixes: readPathPrefixes(flags['path-prefix'] ?? []),
       ...(flags.trial === undefined ? {} : { trialMs: readTrial(flags.trial) }),
       clock: systemClock,

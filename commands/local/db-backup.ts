@@ -9,6 +9,7 @@ import {
   assertInitialized,
   assertStopped,
   explainOpenError,
+  explainReadError,
   isDirectoryInitialized,
   runMaintenance,
 } from '../client/data-directory.ts'
@@ -103,7 +104,7 @@ export class DbVerify extends PrintingCommand {
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     const { verifyBackup } = await import('../../src/maintenance/backup/restore-backup.ts')
     const { manifest, findings } = await exitOnSignals(() => verifyBackup({ file, passphrase })).catch(
-      explainOpenError(file),
+      explainReadError(file),
     )
     const { version, createdAt, files, owner } = manifest
     const { describeOwner } = await import('../../src/maintenance/backup/owner.ts')
@@ -207,7 +208,7 @@ async function describeRestored(
 async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
   const { openBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
   const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
-  const { owner: backup } = await openBackupManifest(source).catch(explainOpenError(source.file))
+  const { owner: backup } = await openBackupManifest(source).catch(explainReadError(source.file))
   const current = readOwner(directory)
   if (!backup || isSameNetwork(backup, current)) return undefined
   return `${directory} is of ${describeOwner(current)}, and ${source.file} is of another network: ${describeOwner(backup)}.`
@@ -237,7 +238,7 @@ async function readPassphraseFile(path: string | undefined): Promise<string | un
   try {
     return readPassphrase(path)
   } catch (error) {
-    return explainOpenError(path)(error as Error)
+    return explainReadError(path)(error as Error)
   }
 }
 

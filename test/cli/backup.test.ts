@@ -133,6 +133,15 @@ describe('before a question, it is an error', () => {
   })
 })
 
+it('a folder in place of the file of a backup is refused, and no data directory is named', async () => {
+  const { code, stderr } = await cli('db', 'verify', folder)
+
+  expect([code, stderr]).toEqual([
+    1,
+    `${folder} cannot be used: it is a directory\nTry: name a file that this account can read\n`,
+  ])
+})
+
 describe('the file of controller db backup', () => {
   const backUp = (target: string, ...more: string[]) => cli('db', 'backup', target, '--data-dir', directory, ...more)
 

@@ -38,3 +38,15 @@ it('the launcher has OpenSSL send one ticket for each session', async () => {
 
   expect(stdout).toBe('1\n')
 })
+
+it('the launcher leaves all flags of a command to it, also those that Node.js has itself', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'launcher-'))
+  for (const name of ['controller', 'openssl.cnf']) cpSync(join(BIN, name), join(folder, name))
+  writeFileSync(join(folder, 'run.js'), 'console.log(JSON.stringify(process.argv.slice(2)))')
+  const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` }
+
+  const { stdout } = await promisify(execFile)(join(folder, 'controller'), ['adopt', '--env-file', 'none'], { env })
+  rmSync(folder, { recursive: true })
+
+  expect(JSON.parse(stdout)).toEqual(['adopt', '--env-file', 'none'])
+})
