@@ -410,6 +410,20 @@ describe('if a router fails', () => {
     expect(network.fabric.circuits.get(response.circuitId)?.terminatorId).toBe(other)
   })
 
+  it('and loses its connection before its success arrives, it drops its part when it returns, so that no host waits for a client', async () => {
+    const [a, b] = [await network.router(), await network.router()]
+    network.link(a, b)
+    const { client } = await hosted(b)
+    b.reply = () => 'silence'
+    const sequence = a.sendDial(client)
+    await expect.poll(() => b.withheld.length).toBe(1)
+    const { circuitId } = b.routes[0]!
+    await b.wire.close()
+    expect(await a.takeDialResponse(sequence)).toMatchObject({ type: 20002 })
+    const returned = await network.reconnect(b.id, b)
+    await expect.poll(() => returned.unroutes).toMatchObject([{ circuitId, now: true }])
+  })
+
   it('because the terminator closed the connection before the others succeeded, the controller tries once more', async () => {
     const [a, b] = [await network.router(), await network.router()]
     network.link(a, b)

@@ -157,7 +157,7 @@ export class CircuitCreation {
   ): void {
     const { costs, rejectTerminator, terminators, unroutes } = this.#parts
     const { terminator } = candidate
-    for (const routerId of outcome.succeededIds) unroutes.send(routerId, circuit.id, true)
+    for (const routerId of outcome.holderIds) unroutes.send(routerId, circuit.id, true)
     const isTerminatorToBlame = outcome.routerId === undefined || outcome.routerId === terminator.routerId
     const hasCost = service.terminatorStrategy !== 'random' && terminators.get(terminator.id) !== undefined
     if (isTerminatorToBlame && hasCost) costs.addFailure(terminator.id)

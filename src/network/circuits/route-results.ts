@@ -16,8 +16,8 @@ export type RouteOutcome =
       readonly message: string
       /** The router that failed; undefined if several did not respond. */
       readonly routerId: string | undefined
-      /** The routers that had succeeded, and hold state of the circuit. */
-      readonly succeededIds: readonly string[]
+      /** The routers that hold state of the circuit, or may: they had succeeded, or what they reported was lost with their connection. */
+      readonly holderIds: readonly string[]
     }
 
 export interface RouteWait {
@@ -31,7 +31,7 @@ export interface RouteWait {
 
 interface PendingWait extends RouteWait {
   readonly missingIds: Set<string>
-  readonly succeededIds: string[]
+  readonly holderIds: string[]
   peerData: PeerData
   readonly settle: (outcome: RouteOutcome) => void
 }
@@ -57,7 +57,7 @@ export class RouteResults {
     this.#waits.set(wait.circuitId, {
       ...wait,
       missingIds: new Set(wait.routerIds),
-      succeededIds: [],
+      holderIds: [],
       peerData: NO_PEER_DATA,
       settle: (outcome) => {
         this.#waits.delete(wait.circuitId)
@@ -75,7 +75,7 @@ export class RouteResults {
       return true
     }
     wait.missingIds.delete(routerId)
-    wait.succeededIds.push(routerId)
+    wait.holderIds.push(routerId)
     if (routerId === wait.routerIds.at(-1)) wait.peerData = peerData
     if (wait.missingIds.size === 0) wait.settle({ isSuccess: true, peerData: wait.peerData })
     return true
@@ -91,8 +91,9 @@ export class RouteResults {
   /** Fails every attempt that needs a router which lost its connection. */
   loseRouter(routerId: string): void {
     for (const wait of [...this.#waits.values()]) {
-      if (wait.routerIds.includes(routerId))
-        this.#fail(wait, { failure: undefined, message: 'a router of the path lost its connection', routerId })
+      if (!wait.routerIds.includes(routerId)) continue
+      if (wait.missingIds.has(routerId)) wait.holderIds.push(routerId)
+      this.#fail(wait, { failure: undefined, message: 'a router of the path lost its connection', routerId })
     }
   }
 
@@ -110,6 +111,6 @@ export class RouteResults {
     wait: PendingWait,
     failure: Pick<RouteOutcome & { isSuccess: false }, 'failure' | 'message' | 'routerId'>,
   ): void {
-    wait.settle({ isSuccess: false, ...failure, succeededIds: wait.succeededIds })
+    wait.settle({ isSuccess: false, ...failure, holderIds: wait.holderIds })
   }
 }
