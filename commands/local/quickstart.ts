@@ -1,11 +1,11 @@
 // `controller quickstart`: creates a network with an administrator, a router and an example, and serves it.
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { Flags } from '@oclif/core'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { systemClock } from '../../src/foundation/clock.ts'
-import { writePrivateFile } from '../../src/pki/files.ts'
+import { createPrivateDirectory, writePrivateFile } from '../../src/pki/files.ts'
 import { splitAddress } from '../../src/settings/setting-types.ts'
 import { describeReplacement } from '../account/login-method.ts'
 import { renderRouterConfiguration, toBindAddress } from '../api/edge-router/configuration.ts'
@@ -76,7 +76,7 @@ export class Quickstart extends PrintingCommand {
     await assertCanListen(directory, settings)
     const administrator = await chooseCredentials(flags)
     const { initializeDirectory } = await import('../../src/initialize.ts')
-    mkdirSync(home, { recursive: true, mode: 0o700 })
+    createPrivateDirectory(home)
     await initializeDirectory({ directory, settings, clock: systemClock, administrator }).catch(
       explainOpenError(directory, 'wait until it has finished'),
     )

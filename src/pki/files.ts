@@ -9,15 +9,30 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
 
 const PRIVATE = 0o600
 
-/** Creates a directory, and its missing parents, with mode 0700. */
+/**
+ * Creates a directory, and its missing parents, with mode 0700. One after another: with `recursive`, Node.js never returns in a file system
+ * that refuses new directories by ENOENT, as `/proc` does.
+ */
 export function createPrivateDirectory(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (isDirectory(path)) return
+  if (!existsSync(dirname(path))) createPrivateDirectory(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have created it meanwhile.
+    if (!isDirectory(path)) throw error
+  }
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** Writes a file with mode 0600; after a crash it has the old content or the new content, never a part. */

@@ -1,6 +1,7 @@
 // Files with secrets: another account can neither prepare nor read them, and a crash does not tear them.
 import {
   chownSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -14,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findFileTarget, ReservedFile, readTarget, replaceFile } from '../../commands/client/reserved-file.ts'
-import { ensurePrivateFile, loadOrCreateKey, writePrivateFile } from '../../src/pki/files.ts'
+import { createPrivateDirectory, ensurePrivateFile, loadOrCreateKey, writePrivateFile } from '../../src/pki/files.ts'
 import { lacks } from '../world/machine.ts'
 
 const isRoot = process.geteuid?.() === 0
@@ -27,6 +28,29 @@ beforeAll(() => {
 })
 afterAll(() => {
   process.umask(umask)
+})
+
+describe('a private directory', () => {
+  it('is made with its parents, of which those that exist keep their mode', () => {
+    const directory = newDirectory()
+    mkdirSync(join(directory, 'open'), { mode: 0o755 })
+
+    for (const _ of ['made', 'there already']) createPrivateDirectory(join(directory, 'open', 'a', 'b'))
+
+    expect(['open', 'open/a', 'open/a/b'].map((name) => modeOf(join(directory, name)))).toEqual([0o755, 0o700, 0o700])
+  })
+
+  it('is refused below a file, and in the place of one', () => {
+    const file = join(newDirectory(), 'file')
+    writeFileSync(file, 'x')
+
+    expect(() => createPrivateDirectory(file)).toThrow('EEXIST')
+    expect(() => createPrivateDirectory(join(file, 'a', 'b'))).toThrow('ENOTDIR')
+  })
+
+  it.skipIf(lacks('/proc', existsSync('/proc/self')))('is refused by a file system that takes no new ones', () => {
+    expect(() => createPrivateDirectory('/proc/a/b')).toThrow('ENOENT')
+  })
 })
 
 describe('a private file', () => {
