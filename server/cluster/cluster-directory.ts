@@ -33,11 +33,11 @@ export async function withLockedDirectory<T>(directory: string, work: () => Prom
   }
 }
 
-/** The settings of the directory. @throws DataDirectoryError if it is of no cluster, ConfigError */
+/** The settings of the directory. @throws DataDirectoryError if it is in no cluster, ConfigError */
 export function readClusterConfig({ directory, env }: Pick<DirectoryOptions, 'directory' | 'env'>): Config {
   const config = readConfig(getDataPaths(directory).config, env)
   if (config['cluster.database'] !== undefined) return config
-  throw new DataDirectoryError('NO_CLUSTER', `${directory} is of no cluster`, 'controller cluster init')
+  throw new DataDirectoryError('NO_CLUSTER', `${directory} is in no cluster: its controller is alone`, 'controller cluster init')
 }
 
 type ChangeDetails = Pick<AuditEvent, 'method' | 'reason'>

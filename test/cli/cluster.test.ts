@@ -21,11 +21,11 @@ afterAll(() => {
 const cli = (...args: string[]) => commandLine(['cluster', ...args], env)
 
 describe('controller cluster leave', () => {
-  it('asks nothing if the directory is of no cluster', async () => {
+  it('asks nothing if the directory is in no cluster', async () => {
     const [directory] = directories
     const { code, stderr } = await cli('leave', '--data-dir', directory)
 
-    expect([code, stderr]).toEqual([1, `${directory} is of no cluster\nTry: controller cluster init\n`])
+    expect([code, stderr]).toEqual([1, `${directory} is in no cluster: its controller is alone\nTry: controller cluster init\n`])
   })
 
   it('names the way without the database, if that cannot be reached', async () => {
