@@ -1,5 +1,5 @@
 // Controllers for tests: real files, a clock that tests may move, requests over injection or real TLS.
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AnyOperation } from '../../server/api/operation.ts'
@@ -39,6 +39,7 @@ export const ADMIN = { username: 'admin', password: 'correct horse battery' } as
 export const TEMPLATE_VARIABLE = 'CONTROLLER_TEST_TEMPLATE'
 /** The lowest cost of hashes, for tests that are not about it. */
 const CHEAP_PASSWORDS: PasswordCost = { memoryCost: 64, timeCost: 1, parallelism: 1 }
+const PRIVATE_DIRECTORY = 0o700
 export const MANAGEMENT = '/edge/management/v1'
 export const CLIENT = '/edge/client/v1'
 export const FABRIC = '/fabric/v1'
@@ -261,5 +262,7 @@ export function copyOfTemplate(): string {
   if (!template) throw new Error('the template of data directories was not made')
   const directory = join(mkdtempSync(join(tmpdir(), 'controller-test-')), 'data')
   cpSync(template, directory, { recursive: true })
+  // Node.js 22 gives copies of directories the rights of new ones.
+  for (const folder of [directory, getDataPaths(directory).pki]) chmodSync(folder, PRIVATE_DIRECTORY)
   return directory
 }
