@@ -37,7 +37,11 @@ export async function withLockedDirectory<T>(directory: string, work: () => Prom
 export function readClusterConfig({ directory, env }: Pick<DirectoryOptions, 'directory' | 'env'>): Config {
   const config = readConfig(getDataPaths(directory).config, env)
   if (config['cluster.database'] !== undefined) return config
-  throw new DataDirectoryError('NO_CLUSTER', `${directory} is in no cluster: its controller is alone`, 'controller cluster init')
+  throw new DataDirectoryError(
+    'NO_CLUSTER',
+    `${directory} is in no cluster: its controller is alone`,
+    'controller cluster init',
+  )
 }
 
 type ChangeDetails = Pick<AuditEvent, 'method' | 'reason'>

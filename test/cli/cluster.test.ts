@@ -25,7 +25,10 @@ describe('controller cluster leave', () => {
     const [directory] = directories
     const { code, stderr } = await cli('leave', '--data-dir', directory)
 
-    expect([code, stderr]).toEqual([1, `${directory} is in no cluster: its controller is alone\nTry: controller cluster init\n`])
+    expect([code, stderr]).toEqual([
+      1,
+      `${directory} is in no cluster: its controller is alone\nTry: controller cluster init\n`,
+    ])
   })
 
   it('names the way without the database, if that cannot be reached', async () => {
