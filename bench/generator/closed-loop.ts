@@ -5,6 +5,7 @@ import type { ClosedLoop, Load, Outcome, Plan } from './plan.ts'
 import { RequestSource } from './requests.ts'
 import type { HttpResponse } from './response-reader.ts'
 import { Tally } from './tally.ts'
+import { Wakefulness } from './wakefulness.ts'
 
 // A server that completed so many requests is warm; slow requests are not waited for longer than this many times.
 const WARM_REQUESTS = 1_000
@@ -16,6 +17,7 @@ export class ClosedLoopLoad implements Load {
   readonly #source: RequestSource
   readonly #contexts: readonly SecureContext[]
   readonly #tally = new Tally()
+  readonly #wakefulness: Wakefulness | undefined
   readonly #callers: Caller[] = []
   #next = 0
   #deadline = Number.POSITIVE_INFINITY
@@ -25,6 +27,7 @@ export class ClosedLoopLoad implements Load {
     this.#loop = loop
     this.#source = new RequestSource(plan.requests, plan.countFrom)
     this.#contexts = loop.credentials.map(createSecureContext)
+    this.#wakefulness = loop.staysAwake ? new Wakefulness() : undefined
   }
 
   get completed(): number {
@@ -50,9 +53,11 @@ export class ClosedLoopLoad implements Load {
 
   async run(milliseconds: number | undefined): Promise<Outcome> {
     this.#tally.reset()
+    this.#wakefulness?.takeIdleSeconds()
     const begun = performance.now()
     await this.#drive(milliseconds)
-    return this.#tally.outcome((performance.now() - begun) / 1000)
+    const outcome = this.#tally.outcome((performance.now() - begun) / 1000)
+    return { ...outcome, idleSeconds: this.#wakefulness?.takeIdleSeconds() ?? 0 }
   }
 
   stop(): void {
@@ -74,6 +79,7 @@ export class ClosedLoopLoad implements Load {
       connectsEachTime,
       pauseMilliseconds,
       tally: this.#tally,
+      wakefulness: this.#wakefulness,
       open: (secureContext, events) => new Connection({ target: this.#plan.target, secureContext }, events),
       nextRequest: () => this.#nextRequest(),
     })
@@ -100,6 +106,7 @@ interface CallerOptions {
   readonly connectsEachTime: boolean
   readonly pauseMilliseconds: number
   readonly tally: Tally
+  readonly wakefulness: Wakefulness | undefined
   open(secureContext: SecureContext | undefined, events: ConnectionEvents): Connection
   nextRequest(): Next | undefined
 }
@@ -156,7 +163,8 @@ class Caller {
   }
 
   #onResponse(response: HttpResponse): void {
-    const { tally, connectsEachTime, pauseMilliseconds } = this.#options
+    const { tally, wakefulness, connectsEachTime, pauseMilliseconds } = this.#options
+    wakefulness?.noteResponse()
     if (tally.count(response)) tally.time(performance.now() - this.#begunAt)
     if (connectsEachTime) this.#connection?.close()
     if (pauseMilliseconds > 0) setTimeout(() => this.#call(), pauseMilliseconds)

@@ -17,6 +17,7 @@ export interface LoopOptions {
   readonly inFlight: number
   readonly warmUpMilliseconds?: number
   readonly pauseMilliseconds?: number
+  readonly staysAwake?: boolean
 }
 
 /** Connected and warm; nothing has counted yet. */
@@ -42,7 +43,7 @@ export class Generator {
   /** Steady callers on the target. */
   prepareLoop(target: Target, traffic: Traffic, options: LoopOptions): Promise<PreparedRun> {
     const { requests, isOnce = false, connectsEachTime = false, credentials = [] } = traffic
-    const { inFlight, warmUpMilliseconds = 0, pauseMilliseconds = 0 } = options
+    const { inFlight, warmUpMilliseconds = 0, pauseMilliseconds = 0, staysAwake = false } = options
     return this.#prepare(target, requests, {
       kind: 'closed-loop',
       inFlight,
@@ -51,6 +52,7 @@ export class Generator {
       credentials,
       pauseMilliseconds,
       warmUpMilliseconds,
+      staysAwake,
     })
   }
 

@@ -15,6 +15,8 @@ export interface ClosedLoop {
   readonly pauseMilliseconds: number
   /** The same is done for so long before anything counts. */
   readonly warmUpMilliseconds: number
+  /** Whether it does not sleep between responses that follow each other closely. */
+  readonly staysAwake: boolean
 }
 
 /** Many clients that begin at the same moment: each opens a connection of its own and sends a few requests in turn. */
@@ -71,6 +73,8 @@ export interface Outcome {
   /** Responses that were no refusals. */
   readonly completed: number
   readonly seconds: number
+  /** Of these, how long the generator had nothing to do, but did not sleep. */
+  readonly idleSeconds: number
   /** Milliseconds from sending, or connecting where each request or member connects, to the whole response; in order of size. */
   readonly latencies: Float64Array
   /** Of all responses together. */

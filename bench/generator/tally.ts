@@ -49,6 +49,7 @@ export class Tally {
     return {
       completed: this.#completed,
       seconds,
+      idleSeconds: 0,
       latencies: Float64Array.from(this.#latencies).sort(),
       bodyBytes: this.#bodyBytes,
       failures: [...this.#failures].map(([what, times]) => ({ what, times })),

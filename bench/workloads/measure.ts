@@ -80,7 +80,11 @@ async function costOf(
   milliseconds: number,
 ): Promise<Cost> {
   const warmUpMilliseconds = milliseconds * WARM_UP
-  const run = await generator.prepareLoop(controller.target, traffic, { inFlight, warmUpMilliseconds })
+  const run = await generator.prepareLoop(controller.target, traffic, {
+    inFlight,
+    warmUpMilliseconds,
+    staysAwake: true,
+  })
   return costOfRun(controller, () => run.go(milliseconds))
 }
 
@@ -117,13 +121,18 @@ async function takeTurns(bench: Bench, network: Network, workload: Workload, tra
   // Few passwords are checked in a second, and each counts.
   const floorMilliseconds = milliseconds * (checksPassword ? 1 : FLOOR)
   const warmUpMilliseconds = bench.milliseconds * WARM_UP
-  const run = await bench.generator.prepareLoop(controller.target, traffic, { inFlight, warmUpMilliseconds })
+  const run = await bench.generator.prepareLoop(controller.target, traffic, {
+    inFlight,
+    warmUpMilliseconds,
+    staysAwake: true,
+  })
   await floor.respondWith({ bodyBytes: run.meanBodyBytes, checksPassword })
   // The bare server responds to a request as often as it is sent.
   const floorTraffic = { ...traffic, isOnce: false }
   const floorRun = await floor.generator.prepareLoop(floor.target, floorTraffic, {
     inFlight,
     warmUpMilliseconds: floorMilliseconds,
+    staysAwake: true,
   })
   const turns: Turn[] = []
   for (let left = count - 1; left >= 0; left--) {
@@ -150,7 +159,7 @@ export async function costOfRun(server: Measured, go: () => Promise<Outcome>): P
   return {
     outcome,
     cpuMicroseconds: (server.cpuMicroseconds - serverBefore) / outcome.completed,
-    generatorCores: (own.user + own.system) / 1_000_000 / outcome.seconds,
+    generatorCores: ((own.user + own.system) / 1_000_000 - outcome.idleSeconds) / outcome.seconds,
     span: { from, to },
   }
 }
