@@ -57,7 +57,8 @@ export class ClosedLoopLoad implements Load {
     const begun = performance.now()
     await this.#drive(milliseconds)
     const outcome = this.#tally.outcome((performance.now() - begun) / 1000)
-    return { ...outcome, idleSeconds: this.#wakefulness?.takeIdleSeconds() ?? 0 }
+    const idleSeconds = this.#wakefulness?.takeIdleSeconds() ?? 0
+    return { ...outcome, busySeconds: outcome.busySeconds - idleSeconds }
   }
 
   stop(): void {

@@ -73,8 +73,8 @@ export interface Outcome {
   /** Responses that were no refusals. */
   readonly completed: number
   readonly seconds: number
-  /** Of these, how long the generator had nothing to do, but did not sleep. */
-  readonly idleSeconds: number
+  /** Of these, how long the generator had something to do. */
+  readonly busySeconds: number
   /** Milliseconds from sending, or connecting where each request or member connects, to the whole response; in order of size. */
   readonly latencies: Float64Array
   /** Of all responses together. */

@@ -9,6 +9,7 @@ export class Tally {
   #latencies: number[] = []
   #bodyBytes = 0
   #completed = 0
+  #utilization = performance.eventLoopUtilization()
 
   get completed(): number {
     return this.#completed
@@ -43,13 +44,14 @@ export class Tally {
     this.#latencies = []
     this.#bodyBytes = 0
     this.#completed = 0
+    this.#utilization = performance.eventLoopUtilization()
   }
 
   outcome(seconds: number): Outcome {
     return {
       completed: this.#completed,
       seconds,
-      idleSeconds: 0,
+      busySeconds: performance.eventLoopUtilization(this.#utilization).active / 1000,
       latencies: Float64Array.from(this.#latencies).sort(),
       bodyBytes: this.#bodyBytes,
       failures: [...this.#failures].map(([what, times]) => ({ what, times })),

@@ -149,17 +149,15 @@ async function takeTurns(bench: Bench, network: Network, workload: Workload, tra
 /** Lets a run go and reads what the server took meanwhile. @throws where a request was refused */
 export async function costOfRun(server: Measured, go: () => Promise<Outcome>): Promise<Cost> {
   const serverBefore = server.cpuMicroseconds
-  const ownBefore = process.cpuUsage()
   const from = monotonicMicroseconds()
   const outcome = await go()
   const to = monotonicMicroseconds()
-  const own = process.cpuUsage(ownBefore)
   const [failure] = outcome.failures
   if (failure) throw new Error(`${failure.times} requests were refused: ${failure.what}`)
   return {
     outcome,
     cpuMicroseconds: (server.cpuMicroseconds - serverBefore) / outcome.completed,
-    generatorCores: ((own.user + own.system) / 1_000_000 - outcome.idleSeconds) / outcome.seconds,
+    generatorCores: outcome.busySeconds / outcome.seconds,
     span: { from, to },
   }
 }
