@@ -52,6 +52,8 @@ export class Connection {
   #lastHeardAt: number
   #isOpen = true
   #isWritingLong = false
+  /** The one that is on its way, or was last. */
+  #longFrame: Promise<void> | undefined
   /** When the router last read from the long message. */
   #readAt = 0
   /** Frames that follow the long one, and their length. */
@@ -136,9 +138,15 @@ export class Connection {
 
   /**
    * Writes a frame that is long in pieces, no faster than the router reads; other frames wait for its end. Resolves then, or when the
-   * connection has ended. One is written at a time.
+   * connection has ended. One is written at a time: a model that a router asks for, and one that it is to take, may meet here.
    */
   async writeLong(pieces: Iterable<Buffer>): Promise<void> {
+    while (this.#isWritingLong) await this.#longFrame
+    this.#longFrame = this.#writePieces(pieces)
+    await this.#longFrame
+  }
+
+  async #writePieces(pieces: Iterable<Buffer>): Promise<void> {
     this.#isWritingLong = true
     this.#readAt = this.#clock.monotonic()
     for (const piece of pieces) {

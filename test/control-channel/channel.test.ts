@@ -256,6 +256,23 @@ describe('a long message', () => {
     expect(second!.sequence).toBe(first!.sequence + 1)
   })
 
+  it('is followed by another one, of which no piece is written among its own', async () => {
+    const { channel, pieces, read } = openSlowChannel()
+    const writing = [OTHER, OTHER + 1].map((type) => channel.sendLong(type, parts, []))
+    channel.send(OTHER + 2)
+    let isWritten = false
+    void Promise.all(writing).then(() => {
+      isWritten = true
+    })
+    for (let turn = 0; turn < 100; turn += 1) await read()
+    expect(isWritten).toBe(true)
+    const reader = new MessageReader({ ...MESSAGE_LIMITS, maxBodyBytes: 2_000_000 })
+    reader.push(Buffer.concat(pieces))
+    const messages = [reader.next(), reader.next(), reader.next()]
+    expect(messages.map((message) => message?.type)).toEqual([OTHER, OTHER + 2, OTHER + 1])
+    for (const at of [0, 2]) expect(messages[at]!.body.equals(Buffer.concat(parts))).toBe(true)
+  })
+
   it('excuses a router that reads it slowly from heartbeats, and not one that stops', async () => {
     const { channel, passSeconds, read, reasons } = openSlowChannel()
     void channel.sendLong(OTHER, parts, [])
