@@ -123,3 +123,33 @@ it('is had to take it again if it follows the silent controller still, and lacks
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(2)
   await close()
 })
+
+it('is sent nothing while it does not respond either: others would have to wait for it', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
+  proxy.isHolding = true
+  await expect.poll(isSilent, SOON).toBe(true)
+  pass(first, MIN_SILENCE_MS)
+  atFirst.wire.respondsToHeartbeats = false
+  const isRouterSilent = () => {
+    // Slowly, because a controller that stalls does not judge routers.
+    first.clock.advance(20)
+    return first.controller.routers.connected.get(atFirst.id)?.connection.isSilent
+  }
+  await expect.poll(isRouterSilent, SOON).toBe(true)
+  await network.service()
+  pass(first, 0)
+  const serviceId = await network.service()
+  pass(first, 0)
+
+  atFirst.wire.respondsToHeartbeats = true
+  atFirst.wire.respondToHeartbeat()
+  await expect.poll(isRouterSilent, SOON).toBe(false)
+  pass(first, 0)
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
+  const replica = new ModelReplica()
+  replica.takeState(toBinary(DataStateSchema, takeComparisons(atFirst)[0]!.state!))
+  expect(replica.has('service', serviceId)).toBe(true)
+  await close()
+})

@@ -78,6 +78,8 @@ export class SilentSources implements RouterObserver {
     const stranded = this.#followSource(router, now)
     if (!stranded || now - stranded.since < MIN_SILENCE_MS || model.index <= stranded.index) return
     if (now - stranded.replacedAt < MIN_INTERVAL_MS || !this.#isFirstOf(router.id)) return
+    // It would keep those waiting that come after it.
+    if (router.connection.isSilent) return
     stranded.index = model.index
     stranded.replacedAt = now
     this.#replace(router, stranded.source)
