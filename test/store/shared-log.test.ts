@@ -64,6 +64,29 @@ describe('a store on a log that others share', () => {
     ])
   })
 
+  it.each(['lost', 'replaced by another one'])(
+    'commits nothing after a commit that it applied while it waited, and that was %s in the log',
+    async (fate) => {
+      const calls: string[] = []
+      const second = await openNode('second', (call) => {
+        calls.push(call)
+        return undefined
+      })
+      const first = await openNode('first')
+      await first.store.write(add('a'), ORIGIN)
+      const turn = await log.connect('third').acquire(log.commits.at(-1) as LogPosition)
+      const waiting = second.store.write(add('b'), ORIGIN)
+      await new Promise((resolve) => setImmediate(resolve))
+
+      await second.store.catchUp()
+      log.loseLast()
+      if (fate !== 'lost') await turn.publish({ position: 1, at: 1, changes: [], tables: [], rows: [] })
+      await turn.abandon()
+      await expect(waiting).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+      expect(calls).not.toContain('publish')
+    },
+  )
+
   it('shows nothing that the log has not taken, also to reads while it waits', async () => {
     let publishes = 0
     const readMeanwhile: string[][] = []

@@ -47,6 +47,12 @@ export class MemoryLog {
     return this.#commits.map((text) => JSON.parse(text) as LoggedCommit)
   }
 
+  /** Loses its last commit, as if a standby without it had taken over. */
+  loseLast(): void {
+    this.#commits.pop()
+    this.#lastChain = this.commits.at(-1)?.chain ?? this.#start.chain
+  }
+
   /** The log as one node sees it. */
   connect(node: string, findFault: FaultSource = () => undefined): CommitLog {
     return {

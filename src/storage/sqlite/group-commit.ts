@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Audit } from '../audit/audit.ts'
-import { type CommitLog, OutcomeUnknownError, type RowObserver, type Turn } from '../commit-log.ts'
+import { type CommitLog, type LogPosition, OutcomeUnknownError, type RowObserver, type Turn } from '../commit-log.ts'
 import { type AuditOrigin, type CommitRecorder, StoreMisuseError, type TransactionScope } from '../store.ts'
 import type { Change, Commit } from '../transactions/changes.ts'
 import { BodyRunner, type Job, type Outcome } from './body-runner.ts'
@@ -189,18 +189,22 @@ export class GroupCommit {
 
   async #commitGroup(): Promise<void> {
     const askedAt = this.#parts.clock.monotonic()
+    const { last } = this.#follower
     try {
       // Meanwhile commits of others are applied: what it has missed when its turn comes is little.
-      await this.#useTurn(await this.#parts.log.acquire(this.#follower.last), askedAt)
+      const turn = await this.#parts.log.acquire(last)
+      await this.#useTurn(turn, turn.missed.at(-1) ?? last, askedAt)
     } catch (error) {
       for (const job of this.#jobs.takeAll()) job.reject(toUnavailableError(error))
     }
   }
 
-  async #useTurn(turn: Turn, askedAt: number): Promise<void> {
+  /** @param head the end of the log, which no other controller moves meanwhile */
+  async #useTurn(turn: Turn, head: LogPosition, askedAt: number): Promise<void> {
     try {
       await this.#runAlone(async () => {
         await this.#follower.follow(turn.missed)
+        this.#follower.requireAt(head)
         if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll(), askedAt)
       })
     } finally {

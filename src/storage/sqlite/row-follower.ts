@@ -52,8 +52,14 @@ export class RowFollower {
     return { followedCommits: this.#commits, catchUps: this.#times }
   }
 
-  /** Applies commits of others: to the rows, all at once, and then to what follows them. */
+  /**
+   * Applies commits of others: to the rows, all at once, and then to what follows them. @throws if the log has another commit than the last
+   * one of these rows, or as `applyRows` does
+   */
   async follow(commits: readonly LoggedCommit[]): Promise<void> {
+    // Others may have been applied since these were read.
+    const same = commits.find(({ position }) => position === this.last.position)
+    if (same) this.requireAt(same)
     const missed = commits.filter(({ position }) => position > this.last.position)
     if (missed.length === 0) return
     this.#commits += missed.length
@@ -66,6 +72,13 @@ export class RowFollower {
       }
       await this.observe(commits.at(-1) as LoggedCommit)
     }
+  }
+
+  /** @throws unless a place in the log is that of the rows: after a failover, the log may lack what was read from it before */
+  requireAt({ position, chain }: LogPosition): void {
+    const { last } = this
+    if (position !== last.position || chain !== last.chain)
+      throw new Error(`the log does not have the commit ${last.position} of these rows any more`)
   }
 
   /** Applies commits to the rows alone. @throws if they do not lead on from them, or the file cannot be written */
