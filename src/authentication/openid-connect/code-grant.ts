@@ -48,7 +48,7 @@ export async function redeemCode(
   try {
     return await issueForCode(parts, context, { apiSessionId, pending, clientId: parameters.clientId }, parameters)
   } catch (error) {
-    // No other code leads to it, and without a token no client can end it.
+    // Without a token no client can end it, and of two uses of a code one is of a thief.
     await endSession(parts, context, apiSessionId)
     throw error
   }

@@ -8,8 +8,8 @@ import type { ConnectedRouter, ConnectedRouters } from '../routers/connected-rou
 export class Unroutes {
   readonly #connected: ConnectedRouters
   /**
-   * Router → the circuits that it may still carry; routers that carry none are missing. There are never more than it carried when
-   * it lost its connection, because no circuit begins at a router that is not connected.
+   * Router → the circuits that it may still carry; routers that carry none are missing. There are never more than it carried, or was
+   * to carry, when it lost its connection, because no circuit begins at a router that is not connected.
    */
   readonly #owed = new Map<string, Set<string>>()
 
