@@ -1,7 +1,4 @@
 // Several controllers of one network, each with a directory of its own, that share a log in memory.
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterEach, beforeEach } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { openForReading } from '../../src/storage/sqlite/connection.ts'
@@ -35,15 +32,11 @@ export class NetworkOfControllers {
   }
 
   static async open(options: NetworkOptions = {}): Promise<NetworkOfControllers> {
-    const template = copyOfTemplate()
-    const network = new NetworkOfControllers(new MemoryLog(readPosition(template)), options)
+    const directories = Array.from({ length: options.count ?? 2 }, copyOfTemplate)
+    const network = new NetworkOfControllers(new MemoryLog(readPosition(directories[0]!)), options)
     const startedAt = new TestClock().now()
-    for (let nth = 1; nth <= (options.count ?? 2); nth++) {
-      const directory = join(mkdtempSync(join(tmpdir(), 'controller-node-')), 'data')
-      cpSync(template, directory, { recursive: true })
-      network.nodes.push(await network.#openNode(`node ${nth}`, directory, new TestClock(startedAt)))
-    }
-    rmSync(template, { recursive: true, force: true })
+    for (const [at, directory] of directories.entries())
+      network.nodes.push(await network.#openNode(`node ${at + 1}`, directory, new TestClock(startedAt)))
     await network.catchUp()
     return network
   }

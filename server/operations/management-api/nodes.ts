@@ -101,23 +101,25 @@ async function listNodes({ controller }: Call) {
   if (!cluster) return [await describeSelf(controller)]
   // If the log is out of reach, the list is that of the last contact.
   await cluster.nodes.refresh().catch(() => undefined)
-  return Promise.all(
-    listNodeStates(cluster.nodes).map(async (node) => {
-      const ids = routers.presence?.listRouterIdsOf(node.name) ?? []
-      return toRecord(node, clock.now(), await readRouterNames(controller, ids))
-    }),
+  const nodes = listNodeStates(cluster.nodes).map((node) => {
+    return { node, ids: routers.presence?.listRouterIdsOf(node.name) ?? [] }
+  })
+  const nameRouters = await readRouterNames(
+    controller,
+    nodes.flatMap(({ ids }) => ids),
   )
+  return nodes.map(({ node, ids }) => toRecord(node, clock.now(), nameRouters(ids)))
 }
 
-/** The names of routers in order, and the id of one whose record this controller does not know. */
-async function readRouterNames({ store: { db } }: Call['controller'], ids: readonly string[]): Promise<string[]> {
+/** Reads the names of routers once. Returns a function for those of some: in order, and the id of one whose record this controller does not know. */
+async function readRouterNames({ store: { db } }: Call['controller'], ids: readonly string[]) {
   const rows = await db
     .selectFrom('routers')
     .select(['id', 'name'])
     .where(isOneOf(db, 'id', ids))
     .execute()
   const names = new Map(rows.map(({ id, name }) => [id, name]))
-  return ids.map((id) => names.get(id) ?? id).sort()
+  return (some: readonly string[]) => some.map((id) => names.get(id) ?? id).sort()
 }
 
 function toRecord(
@@ -139,12 +141,13 @@ function toRecord(
 /** A controller that is alone. */
 async function describeSelf(controller: Call['controller']) {
   const { clock, config, routers, startedAt, store } = controller
-  const routerNames = await readRouterNames(controller, routers.connected.listIds())
+  const ids = routers.connected.listIds()
+  const nameRouters = await readRouterNames(controller, ids)
   const address = getAdvertisedAddress(config)
   return {
     ...{ name: splitAddress(address).host, state: 'live', version: version.version, address },
     ...{ position: store.position, behind: 0, duties: [], connections: 0 },
-    ...{ routers: routers.connected.size, routerNames },
+    ...{ routers: ids.length, routerNames: nameRouters(ids) },
     ...{ lastContactAt: toIsoTime(clock.now()), startedAt: toIsoTime(startedAt) },
   }
 }
