@@ -1,5 +1,4 @@
 // Opens the controller of a data directory: its log, its database with the schema that the program needs, its keys and certificates.
-
 import { ApiSessionTokens } from '../authentication/api-sessions/api-session-tokens.ts'
 import type { Log } from '../foundation/log.ts'
 import { Backups } from '../maintenance/backup/backups.ts'

@@ -93,7 +93,11 @@ export function replaceKey(path: string, bytes: number): void {
  * @param remedy where the key can be had again
  * @throws KeyFileError if the file is missing, or does not hold exactly `bytes` bytes
  */
-export function loadKey(path: string, bytes: number, remedy = 'restore it from the backup of the data directory') {
+export function loadKey(
+  path: string,
+  bytes: number,
+  remedy = 'restore it from the backup of the data directory',
+): Buffer {
   if (!existsSync(path)) throw new KeyFileError(`${path} is missing: ${remedy}`)
   const key = readFileSync(path)
   if (key.length !== bytes) throw new KeyFileError(`${path} is damaged, because it must hold ${bytes} bytes: ${remedy}`)

@@ -21,7 +21,10 @@ export const SHARED_TABLES: readonly string[] = [
   'shared_settings',
 ]
 
-/** The tables whose rows become files beside the database. They reach the disk before the files: a newer file may have replaced the only key to older rows. */
+/**
+ * The tables whose rows are also written to files beside the database. The rows are on disk first, because a new file may replace the only
+ * key that decrypts older rows.
+ */
 export const TABLES_THAT_FILES_FOLLOW: ReadonlySet<string> = new Set(['shared_files'])
 
 /** Table → the reason for which commits do not hold its rows. */

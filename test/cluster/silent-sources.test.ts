@@ -46,11 +46,15 @@ async function followSecond() {
   await expect.poll(isSilent, SOON).toBe(false)
   // Commits of the last seconds count as not received.
   for (let second = 0; second < 6; second += 1) first.controller.routers.silentSources?.tick()
+  const fallSilent = async () => {
+    proxy.isHolding = true
+    await expect.poll(isSilent, SOON).toBe(true)
+  }
   const close = async () => {
     proxy.isHolding = false
     for (const { wire } of [atFirst, atSecond]) await wire.close()
   }
-  return { first, second, proxy, network, atFirst, isSilent, close }
+  return { first, proxy, network, atFirst, isSilent, fallSilent, close }
 }
 
 /** Lets a time pass at a controller. */
@@ -63,9 +67,8 @@ function pass({ clock, controller }: TestController, ms: number): void {
 it('is had to take the model of a controller that responds, once it lacks something', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
-  proxy.isHolding = true
-  await expect.poll(isSilent, SOON).toBe(true)
+  const { first, network, atFirst, fallSilent, close } = await followSecond()
+  await fallSilent()
   pass(first, MIN_SILENCE_MS)
   const serviceId = await network.service()
   pass(first, 0)
@@ -89,17 +92,15 @@ it('is had to take the model of a controller that responds, once it lacks someth
 })
 
 it('is left alone while it lacks nothing, and for some seconds', { timeout: TIMEOUT_MS }, async () => {
-  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
-  proxy.isHolding = true
-  await expect.poll(isSilent, SOON).toBe(true)
+  const { first, proxy, network, atFirst, isSilent, fallSilent, close } = await followSecond()
+  await fallSilent()
   pass(first, MIN_INTERVAL_MS)
   expect(takeComparisons(atFirst)).toEqual([])
 
   proxy.isHolding = false
   await expect.poll(isSilent, SOON).toBe(false)
   pass(first, 0)
-  proxy.isHolding = true
-  await expect.poll(isSilent, SOON).toBe(true)
+  await fallSilent()
   await network.service()
   pass(first, MIN_SILENCE_MS - 1)
   expect(takeComparisons(atFirst)).toEqual([])
@@ -111,9 +112,8 @@ it('is left alone while it lacks nothing, and for some seconds', { timeout: TIME
 it('is had to take it again if it follows the silent controller still, and lacks something again', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
-  proxy.isHolding = true
-  await expect.poll(isSilent, SOON).toBe(true)
+  const { first, network, atFirst, fallSilent, close } = await followSecond()
+  await fallSilent()
   await network.service()
   pass(first, MIN_SILENCE_MS)
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
@@ -127,9 +127,8 @@ it('is had to take it again if it follows the silent controller still, and lacks
 it('is sent nothing while it does not respond either: others would have to wait for it', {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const { first, proxy, network, atFirst, isSilent, close } = await followSecond()
-  proxy.isHolding = true
-  await expect.poll(isSilent, SOON).toBe(true)
+  const { first, network, atFirst, fallSilent, close } = await followSecond()
+  await fallSilent()
   pass(first, MIN_SILENCE_MS)
   atFirst.wire.respondsToHeartbeats = false
   const isRouterSilent = () => {

@@ -47,9 +47,11 @@ export class WritePace {
   }
 
   /**
-   * Begins a group that asked for its turn at a moment of the monotonic clock. Returns the time, by the monotonic clock, after which no further transaction begins in it. It may take as long as it
-   * waited for its turn, and, if others waited, as all that came since the last group: other controllers, a slow disk, or many requests in
-   * each turn of the loop, leave half of the time to transactions. Groups of controllers that wait for each other grow no further than a limit.
+   * Begins a group. It may take as long as it waited for its turn, and, if others waited, as all that came since the last group: other
+   * controllers, a slow disk, or many requests in each turn of the loop, leave half of the time to transactions. Groups of controllers that
+   * wait for each other grow no further than a limit.
+   * @param askedAt when it asked for its turn, by the monotonic clock
+   * @returns the time after which no further transaction begins in it, by the same clock
    */
   beginGroup(askedAt: number): number {
     const now = this.#options.clock.monotonic()
