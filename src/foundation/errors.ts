@@ -42,6 +42,11 @@ export class ControllerError extends Error {
     this.publicCause = publicCause
     this.retryAfterSeconds = extras.retryAfterSeconds
   }
+
+  /** Whether the same request may succeed shortly: the controller was busy, or could not reach what it needs. */
+  get isTemporary(): boolean {
+    return this.status === 429 || this.status === 503
+  }
 }
 
 // Some codes stand for several statuses on the wire; each status has an entry of its own here, and the third member

@@ -3,8 +3,10 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { ApiSessionIdentity } from '../../src/authentication/api-sessions/live-api-sessions.ts'
 import { apiSessions as apiSessionResource } from '../../src/definitions/resources/api-sessions.ts'
 import { identities } from '../../src/definitions/resources/identities.ts'
+import { errors } from '../../src/foundation/errors.ts'
 import { get } from '../../src/storage/entities/entities.ts'
 import { CLIENT } from '../world/controller.ts'
+import { expectFaults } from '../world/faults.ts'
 import { People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 import { bearer, OIDC_SETTINGS, OpenIdClient, readClaims, type Tokens } from './client.ts'
@@ -87,6 +89,28 @@ describe('the session of a sign-in that leads to no tokens', () => {
     store.write = write
 
     expect(await listSessions(person)).toEqual([])
+  })
+
+  it('goes on if the controller is too busy to issue the tokens, and gets them by the same code afterwards', async () => {
+    const person = await people.person()
+    const { client, requestId, sessionId } = await begun(person)
+    const code = await client.finish(requestId)
+    const { store } = world.controller
+    const write = store.write.bind(store)
+    const statuses: number[] = []
+    for (const error of [errors.SERVER_TOO_MANY_REQUESTS(), errors.STORAGE_UNAVAILABLE()]) {
+      // Only the first write fails: one that ended the session would succeed.
+      store.write = () => {
+        store.write = write
+        return Promise.reject(error)
+      }
+      statuses.push((await client.redeem(code)).status)
+    }
+    expectFaults(/a request failed.*STORAGE_UNAVAILABLE/, /returned 503/)
+
+    expect(statuses).toEqual([429, 503])
+    expect(await listSessions(person)).toEqual([sessionId])
+    expect((await client.redeem(code)).status).toBe(200)
   })
 
   it.each([

@@ -217,7 +217,7 @@ function describeEnd(
       'Its time is over, it was completed, or it was begun in another browser. A sign-in takes at most ten minutes.'
     return { title: 'This sign-in is over', sentences: [reason, again] }
   }
-  if (error.status === 429 || error.status === 503)
+  if (error.isTemporary)
     return { title: 'Too many requests', sentences: ['The controller is busy. Wait a minute, then try again.'] }
   if (error.status === 404) return { title: 'Nothing is here', sentences: [error.message] }
   return { title: 'The sign-in failed', sentences: [TEXTS[error.code] ?? error.message, again] }

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { apiSessions, type PendingTokens, type StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { isEqualInConstantTime } from '../../foundation/constant-time.ts'
+import { ControllerError } from '../../foundation/errors.ts'
 import { newToken } from '../../foundation/ids.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { Context } from '../../storage/transactions/context.ts'
@@ -48,8 +49,9 @@ export async function redeemCode(
   try {
     return await issueForCode(parts, context, { apiSessionId, pending, clientId: parameters.clientId }, parameters)
   } catch (error) {
+    const isUnused = error instanceof ControllerError && error.isTemporary && (await isPending(context, apiSessionId))
     // Without a token no client can end it, and of two uses of a code one is of a thief.
-    await endSession(parts, context, apiSessionId)
+    if (!isUnused) await endSession(parts, context, apiSessionId)
     throw error
   }
 }
@@ -67,6 +69,12 @@ async function findSignIn(
   if (session && (!pending || !findSessionFactors(parts, id, pending.externalTokens))) return session
   await parts.openIdConnect.requests.followOthers()
   return find(context, apiSessions, id)
+}
+
+/** Whether the code of a session can still be redeemed, as far as this controller knows. */
+async function isPending(context: Context, id: string): Promise<boolean> {
+  const session = await find(context, apiSessions, id)
+  return Boolean(session?.authorization?.pending)
 }
 
 /** RFC 6749, section 4.1.2: one of both that used the code has stolen it. @throws OAuthError */

@@ -230,7 +230,7 @@ async function writeOrRefuse<T>(context: Context, body: (tx: WriteContext) => Pr
   try {
     return await context.write(body)
   } catch (error) {
-    if (!(error instanceof ControllerError) || (error.status !== 429 && error.status !== 503)) throw error
+    if (!(error instanceof ControllerError && error.isTemporary)) throw error
     throw new RequestRefusedError('busy', 'the controller is busy')
   }
 }
