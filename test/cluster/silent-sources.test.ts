@@ -152,3 +152,35 @@ it('is sent nothing while it does not respond either: others would have to wait 
   expect(replica.has('service', serviceId)).toBe(true)
   await close()
 })
+
+it('is left alone if the controller is back when its turn comes', { timeout: TIMEOUT_MS }, async () => {
+  const { first, proxy, network, atFirst, isSilent, fallSilent, close } = await followSecond()
+  await fallSilent()
+  const { connection } = first.controller.routers.connected.get(atFirst.id)!
+  const waitUntilWritable = connection.waitUntilWritable.bind(connection)
+  let accept = () => {}
+  const acceptance = new Promise<void>((resolve) => {
+    accept = resolve
+  })
+  connection.waitUntilWritable = () => acceptance
+  await network.service()
+  pass(first, MIN_SILENCE_MS)
+  await network.service()
+  pass(first, MIN_INTERVAL_MS)
+
+  proxy.isHolding = false
+  await expect.poll(isSilent, SOON).toBe(false)
+  pass(first, 0)
+  connection.waitUntilWritable = waitUntilWritable
+  accept()
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
+
+  await fallSilent()
+  const serviceId = await network.service()
+  pass(first, MIN_SILENCE_MS)
+  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(2)
+  const replica = new ModelReplica()
+  replica.takeState(toBinary(DataStateSchema, takeComparisons(atFirst)[1]!.state!))
+  expect(replica.has('service', serviceId)).toBe(true)
+  await close()
+})

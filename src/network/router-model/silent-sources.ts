@@ -82,7 +82,7 @@ export class SilentSources implements RouterObserver {
     if (router.connection.isSilent) return
     stranded.index = model.index
     stranded.replacedAt = now
-    this.#replace(router, stranded.source)
+    this.#replace(router, stranded)
   }
 
   /** Returns undefined if the controller that the router follows responds. */
@@ -113,12 +113,16 @@ export class SilentSources implements RouterObserver {
     return presence.listNodesOf(routerId).find((name) => name === node || !this.#isSilent(name, routerId)) === node
   }
 
-  #replace(router: ConnectedRouter, { node }: ModelSource): void {
+  #replace(router: ConnectedRouter, stranded: Stranded): void {
     const { log, model } = this.#parts
-    log.info(
-      { routerId: router.id, node },
-      'a router is sent the data model, because the controller that it follows does not respond',
-    )
-    this.#replacing = this.#replacing.then(() => model.replace(router))
+    this.#replacing = this.#replacing.then(() => {
+      // The controller may be back when the turn of the router comes.
+      if (this.#stranded.get(router) !== stranded) return
+      log.info(
+        { routerId: router.id, node: stranded.source.node },
+        'a router is sent the data model, because the controller that it follows does not respond',
+      )
+      return model.replace(router)
+    })
   }
 }
