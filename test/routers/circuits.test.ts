@@ -424,6 +424,26 @@ describe('if a router fails', () => {
     await expect.poll(() => returned.unroutes).toMatchObject([{ circuitId, now: true }])
   })
 
+  it('before the success of another one arrives, that one drops its part when it returns, if its connection was lost with it', async () => {
+    const [a, b] = [await network.router(), await network.router()]
+    network.link(a, b)
+    const { client } = await hosted(b)
+    a.reply = () => GENERIC
+    b.reply = () => 'silence'
+    const sequence = a.sendDial(client)
+    expect(await a.takeDialResponse(sequence)).toMatchObject({ type: 20002, code: 1 })
+    await expect.poll(() => b.withheld.length).toBe(2)
+    const [reported, lost] = b.withheld
+    b.sendResult(reported!)
+    await b.settle()
+    expect(b.unroutes).toMatchObject([{ circuitId: b.routes[0]!.circuitId, now: true }])
+    expect(lost).toBeDefined()
+    await b.wire.close()
+
+    const returned = await network.reconnect(b.id, b)
+    await expect.poll(() => returned.unroutes).toMatchObject([{ circuitId: b.routes[1]!.circuitId, now: true }])
+  })
+
   it('because the terminator closed the connection before the others succeeded, the controller tries once more', async () => {
     const [a, b] = [await network.router(), await network.router()]
     network.link(a, b)

@@ -158,6 +158,7 @@ export class CircuitCreation {
     const { costs, rejectTerminator, terminators, unroutes } = this.#parts
     const { terminator } = candidate
     for (const routerId of outcome.holderIds) unroutes.send(routerId, circuit.id, true)
+    for (const routerId of outcome.unreportedIds) unroutes.awaitReport(routerId, circuit.id)
     const isTerminatorToBlame = outcome.routerId === undefined || outcome.routerId === terminator.routerId
     const hasCost = service.terminatorStrategy !== 'random' && terminators.get(terminator.id) !== undefined
     if (isTerminatorToBlame && hasCost) costs.addFailure(terminator.id)

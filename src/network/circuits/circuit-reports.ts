@@ -44,12 +44,13 @@ export class CircuitReports {
 
   /** Takes the result of a route. Of a circuit that is not being created any more, the router drops what it holds. */
   takeRouteResult(router: ConnectedRouter, result: RouteResult): void {
-    const { results, circuits } = this.#parts
+    const { results, circuits, unroutes } = this.#parts
     if (results.report(router.id, result)) {
       // A failure for the lack of the attempt only: the router may hold its part.
       if (result.attempt === undefined) router.connection.sendUnroute(result.circuitId, true)
       return
     }
+    unroutes.reportArrived(router.id, result.circuitId)
     const isOnPath = circuits.get(result.circuitId)?.path.routerIds.includes(router.id)
     if (result.attempt !== REROUTE_ATTEMPT && !isOnPath) router.connection.sendUnroute(result.circuitId, true)
   }

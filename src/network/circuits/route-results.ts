@@ -18,6 +18,8 @@ export type RouteOutcome =
       readonly routerId: string | undefined
       /** The routers that hold state of the circuit, or may: they had succeeded, or what they reported was lost with their connection. */
       readonly holderIds: readonly string[]
+      /** The routers that have not reported yet, and may still succeed. */
+      readonly unreportedIds: readonly string[]
     }
 
 export interface RouteWait {
@@ -70,11 +72,11 @@ export class RouteResults {
   report(routerId: string, { circuitId, attempt, failure, peerData }: RouteResult): boolean {
     const wait = this.#waits.get(circuitId)
     if (!wait || (attempt ?? wait.attempt) !== wait.attempt || !wait.missingIds.has(routerId)) return false
+    wait.missingIds.delete(routerId)
     if (failure) {
       this.#fail(wait, { failure, message: failure.message, routerId })
       return true
     }
-    wait.missingIds.delete(routerId)
     wait.holderIds.push(routerId)
     if (routerId === wait.routerIds.at(-1)) wait.peerData = peerData
     if (wait.missingIds.size === 0) wait.settle({ isSuccess: true, peerData: wait.peerData })
@@ -92,7 +94,7 @@ export class RouteResults {
   loseRouter(routerId: string): void {
     for (const wait of [...this.#waits.values()]) {
       if (!wait.routerIds.includes(routerId)) continue
-      if (wait.missingIds.has(routerId)) wait.holderIds.push(routerId)
+      if (wait.missingIds.delete(routerId)) wait.holderIds.push(routerId)
       this.#fail(wait, { failure: undefined, message: 'a router of the path lost its connection', routerId })
     }
   }
@@ -111,6 +113,6 @@ export class RouteResults {
     wait: PendingWait,
     failure: Pick<RouteOutcome & { isSuccess: false }, 'failure' | 'message' | 'routerId'>,
   ): void {
-    wait.settle({ isSuccess: false, ...failure, holderIds: wait.holderIds })
+    wait.settle({ isSuccess: false, ...failure, holderIds: wait.holderIds, unreportedIds: [...wait.missingIds] })
   }
 }

@@ -1,6 +1,9 @@
 // Has routers drop a circuit that has ended; those that are not connected at that moment do so when they return.
 import type { ConnectedRouter, ConnectedRouters } from '../routers/connected-routers.ts'
 
+// A connected router that never reports is broken: what it owes is bounded.
+const MAX_AWAITED_REPORTS = 10_000
+
 /**
  * A router that loses only the connection to its controller still forwards data, and reports a circuit by itself only if it is
  * idle. Without what is kept here, a circuit in use would outlive the right to it.
@@ -8,8 +11,8 @@ import type { ConnectedRouter, ConnectedRouters } from '../routers/connected-rou
 export class Unroutes {
   readonly #connected: ConnectedRouters
   /**
-   * Router → the circuits that it may still carry; routers that carry none are missing. There are never more than it carried, or was
-   * to carry, when it lost its connection, because no circuit begins at a router that is not connected.
+   * Router → the circuits that it may still carry when it connects again; routers that carry none are missing. There are never more than
+   * it carried, or was to carry, when it lost its connection, because no circuit begins at a router that is not connected.
    */
   readonly #owed = new Map<string, Set<string>>()
 
@@ -23,9 +26,27 @@ export class Unroutes {
    */
   send(routerId: string, circuitId: string, isImmediate: boolean): void {
     const router = this.#connected.get(routerId)
-    const owed = this.#owed.get(routerId)
     if (router) router.connection.sendUnroute(circuitId, isImmediate)
-    else if (owed) owed.add(circuitId)
+    else this.#owe(routerId, circuitId)
+  }
+
+  /**
+   * Notes that a router has not reported yet what became of its part of a circuit that has failed. A late success is undone when it arrives;
+   * if it is lost with the connection, the router drops its part when it connects again.
+   */
+  awaitReport(routerId: string, circuitId: string): void {
+    if ((this.#owed.get(routerId)?.size ?? 0) < MAX_AWAITED_REPORTS) this.#owe(routerId, circuitId)
+  }
+
+  /** Notes that a router has reported what became of its part of a circuit. */
+  reportArrived(routerId: string, circuitId: string): void {
+    const owed = this.#owed.get(routerId)
+    if (owed?.delete(circuitId) && owed.size === 0) this.#owed.delete(routerId)
+  }
+
+  #owe(routerId: string, circuitId: string): void {
+    const owed = this.#owed.get(routerId)
+    if (owed) owed.add(circuitId)
     else this.#owed.set(routerId, new Set([circuitId]))
   }
 
