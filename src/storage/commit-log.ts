@@ -50,10 +50,15 @@ export interface LoggedCommit extends CommitDraft, LogPosition {
   readonly node: string
 }
 
+/** A commit of a log that may be applied already: only one that is not costs its reading. */
+export interface UnreadCommit extends LogPosition {
+  read(): LoggedCommit
+}
+
 /** The right to commit next, which one controller has at a time. It ends with `publish` or `abandon`. */
 export interface Turn {
   /** The commits after the position that the caller stated: its own is the next one after these. */
-  readonly missed: readonly LoggedCommit[]
+  readonly missed: readonly UnreadCommit[]
   /**
    * Settles once the commit is durable, and others can read it.
    * @throws OutcomeUnknownError if nothing tells whether it is: then what the log has next is the truth; any other error if it is not

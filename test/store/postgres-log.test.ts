@@ -1,6 +1,6 @@
 // A log in PostgreSQL: stores commit one after another, lose nothing that was acknowledged, and read only what the cluster key has made.
 import type { Client, QueryResultRow } from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { LogCipher } from '../../src/storage/postgres/log-cipher.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { createLog, requireClusterKey, requireLog, requireNetwork } from '../../src/storage/postgres/log-tables.ts'
@@ -28,6 +28,7 @@ beforeEach(async () => {
   nodes = new LogNodes()
 })
 afterEach(async () => {
+  vi.restoreAllMocks()
   await nodes.close()
   for (const cleanUp of cleanUps.splice(0)) await cleanUp()
   database.end()
@@ -100,6 +101,24 @@ describe('stores on a log in PostgreSQL', () => {
     )
 
     for (const ids of visible) expect(ids).toContain('a')
+  })
+
+  it('decrypt a commit once, also if they apply it while a transaction waits for its turn', async () => {
+    const [first, second] = [await openNode('first'), await openNode('second')]
+    await first.store.write(add('a'), ORIGIN)
+    const holder = await connect(url)
+    await holder.query('begin; select from controller.head for update')
+    const open = vi.spyOn(LogCipher.prototype, 'open')
+    const waiting = second.store.write(add('b'), ORIGIN)
+    const listWaiting = () =>
+      read(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
+    await expect.poll(async () => (await listWaiting()).length).toBe(1)
+
+    await second.store.catchUp()
+    await holder.query('rollback')
+    await waiting
+    expect(open).toHaveBeenCalledTimes(1)
+    expect(await readIds(second.store.db)).toEqual(expect.arrayContaining(['a', 'b']))
   })
 
   it('leave no lock behind after transactions that fail', async () => {

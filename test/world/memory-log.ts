@@ -83,7 +83,7 @@ export class MemoryLog {
 
   #beginTurn(node: string, missed: readonly LoggedCommit[], unlock: () => void, findFault: FaultSource): Turn {
     return {
-      missed,
+      missed: missed.map((commit) => ({ ...commit, read: () => commit })),
       abandon: async () => unlock(),
       publish: async (draft) => {
         const fault = findFault('publish')

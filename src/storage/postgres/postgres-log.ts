@@ -11,6 +11,7 @@ import {
   type LogPosition,
   OutcomeUnknownError,
   type Turn,
+  type UnreadCommit,
 } from '../commit-log.ts'
 import type { LogCipher } from './log-cipher.ts'
 import { LogConnection, type LogDatabase } from './log-connection.ts'
@@ -88,7 +89,7 @@ export class PostgresLog implements CommitLog {
       ])
       this.#turns += 1
       this.#waitedMs += performance.now() - askedAt
-      const missed = this.#open(after, rows, null)
+      const missed = this.#prove(after, rows, null)
       const before = missed.at(-1) ?? after
       let isOver = false
       return {
@@ -108,7 +109,7 @@ export class PostgresLog implements CommitLog {
 
   async readAfter(after: LogPosition, limit: number): Promise<readonly LoggedCommit[]> {
     const rows = await this.#reads.run((client) => readRows(client, after.position, limit))
-    return this.#open(after, rows, limit)
+    return this.#prove(after, rows, limit).map((commit) => commit.read())
   }
 
   async close(): Promise<void> {
@@ -162,10 +163,12 @@ export class PostgresLog implements CommitLog {
   }
 
   /** The commits of rows that lead on from a position. @throws LogContradictionError if they do not; LogPayloadError */
-  #open(after: LogPosition, rows: readonly LogRow[], limit: number | null): LoggedCommit[] {
-    return Array.from(proveRows(this.#cipher, after, rows, limit), ({ before, position, chain, payload }) => {
-      return { ...(JSON.parse(this.#cipher.open(payload, before)) as LoggedCommit), position, chain }
-    })
+  #prove(after: LogPosition, rows: readonly LogRow[], limit: number | null): UnreadCommit[] {
+    return Array.from(proveRows(this.#cipher, after, rows, limit), ({ before, position, chain, payload }) => ({
+      position,
+      chain,
+      read: () => ({ ...(JSON.parse(this.#cipher.open(payload, before)) as LoggedCommit), position, chain }),
+    }))
   }
 }
 

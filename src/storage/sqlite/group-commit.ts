@@ -203,7 +203,8 @@ export class GroupCommit {
   async #useTurn(turn: Turn, head: LogPosition, askedAt: number): Promise<void> {
     try {
       await this.#runAlone(async () => {
-        await this.#follower.follow(turn.missed)
+        const missed = this.#follower.listMissed(turn.missed)
+        await this.#follower.follow(missed.map((commit) => commit.read()))
         this.#follower.requireAt(head)
         if (this.#begin()) await this.#runGroup(turn, this.#jobs.takeAll(), askedAt)
       })

@@ -57,10 +57,7 @@ export class RowFollower {
    * one of these rows, or as `applyRows` does
    */
   async follow(commits: readonly LoggedCommit[]): Promise<void> {
-    // Others may have been applied since these were read.
-    const same = commits.find(({ position }) => position === this.last.position)
-    if (same) this.requireAt(same)
-    const missed = commits.filter(({ position }) => position > this.last.position)
+    const missed = this.listMissed(commits)
     if (missed.length === 0) return
     this.#commits += missed.length
     this.#times += 1
@@ -72,6 +69,13 @@ export class RowFollower {
       }
       await this.observe(commits.at(-1) as LoggedCommit)
     }
+  }
+
+  /** The commits that are not applied: others may have been since these were read. @throws as `requireAt` does */
+  listMissed<Place extends LogPosition>(commits: readonly Place[]): Place[] {
+    const same = commits.find(({ position }) => position === this.last.position)
+    if (same) this.requireAt(same)
+    return commits.filter(({ position }) => position > this.last.position)
   }
 
   /** @throws unless a place in the log is that of the rows: after a failover, the log may lack what was read from it before */
