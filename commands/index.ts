@@ -16,7 +16,7 @@ import { doctor } from './administration/doctor.ts'
 import { eventsWatch } from './administration/events-watch.ts'
 import { externalJwtSignerTest } from './administration/external-jwt-signer-test.ts'
 import { logLevel } from './administration/log-level.ts'
-import { nodeDrain } from './administration/node-drain.ts'
+import { nodeDrain, nodeResume } from './administration/node-drain.ts'
 import { pkiRotate } from './administration/pki-rotate.ts'
 import { policyAdvise } from './administration/policy-advise.ts'
 import { policyGraph } from './administration/policy-graph.ts'
@@ -67,6 +67,7 @@ const HAND_WRITTEN = {
   'profile:delete': ProfileDelete,
   'log:level': logLevel,
   'node:drain': nodeDrain,
+  'node:resume': nodeResume,
   'pki:rotate': pkiRotate,
   'ca:verify': caVerify,
   'events:watch': eventsWatch,

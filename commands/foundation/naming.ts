@@ -28,6 +28,7 @@ export const REPLACED_OPERATIONS: Readonly<Record<string, string>> = {
   applyNetwork: 'apply',
   stopApplyNetwork: 'apply',
   drainNode: 'node:drain',
+  resumeNode: 'node:resume',
   describeIdentityPosture: 'identity:posture',
   testPostureCheck: 'posture-check:test',
   verifyCa: 'ca:verify',
