@@ -173,12 +173,13 @@ export class ClusterLeave extends PrintingCommand {
     const { readClusterConfig } = await import('../../server/cluster/cluster-directory.ts')
     await assertStopped(directory)
     await runMaintenance(directory, async () => readClusterConfig(options))
+    const { leaveCluster, requireLast } = await import('../../server/cluster/leave-cluster.ts')
+    const [isLast, isDatabaseLost] = [flags['drop-log'] === true, flags['database-lost'] === true]
+    if (isLast) await runMaintenance(directory, () => requireLast(options)).catch(explainUnreachable)
     await this.confirm(
       flags,
       `Take ${directory} out of its cluster? If the others go on, two networks with the same certificates exist.`,
     )
-    const { leaveCluster } = await import('../../server/cluster/leave-cluster.ts')
-    const [isLast, isDatabaseLost] = [flags['drop-log'] === true, flags['database-lost'] === true]
     await runMaintenance(directory, () => leaveCluster({ ...options, isLast, isDatabaseLost })).catch(
       explainUnreachable,
     )

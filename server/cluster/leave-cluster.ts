@@ -8,6 +8,7 @@ import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place
 import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { dropLog } from '../../src/storage/postgres/log-tables.ts'
 import { setNetwork } from '../../src/storage/sqlite/log-start.ts'
+import type { Context } from '../../src/storage/transactions/context.ts'
 import { type DirectoryOptions, readClusterConfig, withController, withLockedDirectory } from './cluster-directory.ts'
 
 const CLUSTER_SETTINGS = [
@@ -46,22 +47,49 @@ export async function leaveCluster(options: LeaveOptions): Promise<void> {
   })
 }
 
+/** Requires that no other controller uses the log. @throws DataDirectoryError, and as `leaveCluster` does */
+export async function requireLast(options: DirectoryOptions): Promise<void> {
+  const { directory } = options
+  await withLockedDirectory(directory, async () => {
+    const config = readClusterConfig(options)
+    const place = findLogPlace(directory, config)
+    if (!place) return
+    // The rows of the directory may be of a time before others joined or left.
+    await withController(options, config, async ({ context }) =>
+      requireNoOthers(listOthers(await listNodes(context), place.name)),
+    )
+  })
+}
+
+interface NodeRow {
+  readonly id: string
+  readonly node: string | null
+}
+
+function listNodes({ db }: Pick<Context, 'db'>): Promise<NodeRow[]> {
+  return db.selectFrom('controllers').select(['id', 'node']).where('node', 'is not', null).execute()
+}
+
+const listOthers = (nodes: readonly NodeRow[], name: string) =>
+  nodes.flatMap(({ node }) => (node === null || node === name ? [] : [node]))
+
+/** @throws DataDirectoryError */
+function requireNoOthers(others: readonly string[]): void {
+  if (others.length === 0) return
+  throw new DataDirectoryError(
+    'OTHER_CONTROLLERS',
+    `the log is in use by ${others.join(', ')}`,
+    'let each of them leave first, and remove those that are gone for ever: controller node delete NAME; or leave without --drop-log',
+  )
+}
+
 /** Follows the log to its end, and removes the record of this controller. */
 function takeLeave(options: LeaveOptions, config: Config, { name }: LogPlace): Promise<void> {
   return withController(options, config, async ({ controller, context, recordChange }) => {
-    const { cluster, entities, store } = controller
-    const nodes = await store.db
-      .selectFrom('controllers')
-      .select(['id', 'node'])
-      .where('node', 'is not', null)
-      .execute()
-    const others = nodes.flatMap(({ node }) => (node === null || node === name ? [] : [node]))
-    if (options.isLast && others.length > 0)
-      throw new DataDirectoryError(
-        'OTHER_CONTROLLERS',
-        `the log is in use by ${others.join(', ')}`,
-        'let each of them leave first, and remove those that are gone for ever: controller node delete NAME; or leave without --drop-log',
-      )
+    const { cluster, entities } = controller
+    const nodes = await listNodes(context)
+    const others = listOthers(nodes, name)
+    if (options.isLast) requireNoOthers(others)
     await recordChange('delete', name)
     cluster?.nodes.leave()
     if (others.length === 0) return

@@ -12,6 +12,8 @@ import { rotateKeys } from '../../src/rotate-keys.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import { cleanEnvironment } from '../world/binary.ts'
+import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate, MANAGEMENT, TestClock, type TestController, testController } from '../world/controller.ts'
 import { TestPostgres } from '../world/postgres.ts'
 
@@ -312,5 +314,21 @@ describe('a directory that leaves its cluster', () => {
       code: 'OTHER_CONTROLLERS',
       remedy: expect.stringContaining('controller node delete NAME'),
     })
+  })
+
+  it('is asked to confirm only if it may delete the log', async () => {
+    const first = await begin()
+    const second = await addNode(first, 'two')
+    for (const directory of [first, second]) {
+      const node = await open(directory)
+      await node.controller.membership.announce(node.system, {})
+      await stop(node)
+    }
+    const leave = () => commandLine(['cluster', 'leave', '--drop-log', '--data-dir', first], cleanEnvironment())
+    expect((await leave()).stderr).toContain('the log is in use by two')
+
+    await leaveCluster({ ...common, directory: second, isLast: false, isDatabaseLost: false })
+    expect((await leave()).stderr).toContain('--yes')
+    expect(existsSync(getDataPaths(first).clusterKey)).toBe(true)
   })
 })
