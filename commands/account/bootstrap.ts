@@ -3,6 +3,7 @@ import { Flags } from '@oclif/core'
 import { type Bootstrap, decodeBootstrap } from '../../src/authentication/administrators/bootstrap-codec.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { CLIENT_PATH, Client } from '../client/client.ts'
+import { REJECTED_TOKEN_CODES, requireUsableToken } from '../client/enrollment-tokens.ts'
 import type { PrimaryFactor } from '../client/sign-in.ts'
 import type { RootCertificate } from '../client/trust.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
@@ -58,6 +59,8 @@ export async function createAdministrator(
   bootstrap: Bootstrap,
   flags: { readonly username?: string | undefined; readonly 'password-file'?: string | undefined },
 ): Promise<PrimaryFactor> {
+  if (flags.username === undefined || flags['password-file'] === undefined)
+    await requireUsableToken(() => redeemBootstrapToken(url, root, bootstrap, {}))
   const username = flags.username ?? (await promptUsername('Username of the new administrator'))
   return promptNewPassword(flags['password-file'], async (password) => {
     assertCredentials({ username, password })
@@ -66,19 +69,17 @@ export async function createAdministrator(
   })
 }
 
-const REJECTED_TOKENS = ['INVALID_ENROLLMENT_TOKEN', 'ENROLLMENT_EXPIRED']
-
 async function redeemBootstrapToken(
   url: string,
   root: RootCertificate,
   { token }: Bootstrap,
-  { username, password }: { readonly username: string; readonly password: string },
+  credentials: { readonly username?: string; readonly password?: string },
 ): Promise<void> {
   const client = new Client(createHttpTransport({ url, rootPem: root.pem }), { base: CLIENT_PATH })
   try {
-    await client.call('POST', `/enroll?method=updb&token=${token}`, { username, password })
+    await client.call('POST', `/enroll?method=updb&token=${token}`, credentials)
   } catch (error) {
-    if (!(error instanceof RequestError && REJECTED_TOKENS.includes(error.code))) throw error
+    if (!(error instanceof RequestError && REJECTED_TOKEN_CODES.includes(error.code))) throw error
     throw new CommandError(EXIT.usage, error.code, `${url}: the bootstrap token was used already, or has expired`, {
       hint: `sign in: ${toCommandLine('login', [url])}; without an administrator, restart the controller, which prints a new token`,
     })

@@ -10,7 +10,9 @@ import { CLIENT_PATH, Client } from '../client/client.ts'
 import {
   type EnrollmentToken,
   explainRejectedToken,
+  REJECTED_TOKEN_CODES,
   readEnrollmentToken,
+  requireUsableToken,
   verifyEnrollmentToken,
 } from '../client/enrollment-tokens.ts'
 import { makeIdentityFile, renderIdentityFile } from '../client/identity-files.ts'
@@ -158,6 +160,8 @@ export class Enroll extends PrintingCommand {
   async #enrollPassword(token: EnrollmentToken, flags: EnrollFlags): Promise<void> {
     const { url } = token
     const authoritiesPem = await verifyEnrollmentToken(token)
+    if (flags['password-file'] === undefined)
+      await requireUsableToken(() => redeem(token, authoritiesPem, { body: {} }))
     const username = await promptNewPassword(flags['password-file'], async (password) => {
       const data = await redeem(token, authoritiesPem, { body: { password } })
       return typeof data.username === 'string' ? data.username : undefined
@@ -300,7 +304,7 @@ function explainFailure(error: unknown, token: EnrollmentToken): unknown {
   }
   if (!(error instanceof RequestError)) return error
   const { code } = error
-  if (code === 'INVALID_ENROLLMENT_TOKEN' || code === 'ENROLLMENT_EXPIRED') return explainRejectedToken(token)
+  if (REJECTED_TOKEN_CODES.includes(code)) return explainRejectedToken(token)
   if (code === 'CERT_IN_USE') {
     return new CommandError(EXIT.conflict, code, `${url}: the certificate belongs to another identity`)
   }

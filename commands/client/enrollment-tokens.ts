@@ -4,6 +4,7 @@ import { toJwtAlgorithm } from '../../src/pki/algorithms.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { RequestError } from '../foundation/request-error.ts'
 import { quoteShellWord } from '../foundation/shell-words.ts'
 import { toTimeText } from '../foundation/times.ts'
 import { fetchOfferedTrust, type OfferedTrust } from './trust.ts'
@@ -112,6 +113,22 @@ function untrustedError(message: string, { source }: EnrollmentToken): CommandEr
   return new CommandError(EXIT.failed, 'UNTRUSTED', message, {
     hint: `${source} may be of another network, or older than the controller: ask an administrator for a new token`,
   })
+}
+
+/** The errors by which a controller refuses a token, whatever else was sent. */
+export const REJECTED_TOKEN_CODES: readonly string[] = ['INVALID_ENROLLMENT_TOKEN', 'ENROLLMENT_EXPIRED']
+
+/**
+ * Has a token refused before the user is asked for what it is redeemed with. A controller reads the token before it misses the rest.
+ * @param redeem redeems the token with nothing
+ * @throws what `redeem` throws if the controller refuses the token
+ */
+export async function requireUsableToken(redeem: () => Promise<unknown>): Promise<void> {
+  try {
+    await redeem()
+  } catch (error) {
+    if (!(error instanceof RequestError) || REJECTED_TOKEN_CODES.includes(error.code)) throw error
+  }
 }
 
 /** Explains why a controller does not accept a token, with what to do. */

@@ -488,6 +488,15 @@ describe('a token of the method updb', () => {
     expectRefused(await enroll(token.file), 2, /without a terminal\nTry: --password-file/)
   })
 
+  it('is refused before a password is asked for, if it was used already', async () => {
+    const token = await enrollmentToken(network.people, { updb: 'gertrude' })
+    const file = join(token.folder, 'password')
+    writeFileSync(file, 'correct horse battery\n')
+    await enroll(token.file, '--password-file', file)
+
+    expectRefused(await enroll(token.file), 2, /was used already/)
+  })
+
   it('does not touch the profile of another login at this controller', async () => {
     const other = cleanEnvironment()
     const token = await enrollmentToken(network.people, { updb: 'edward' })

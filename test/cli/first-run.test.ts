@@ -112,6 +112,10 @@ describe('the commands that follow', () => {
 
     expect(second.code).toBe(2)
     expect(second.stderr).toMatch(/the bootstrap token was used already/)
+    const asked = await cli('login', '--bootstrap-file', tokenFile)
+    expect(asked.stderr, 'before a username and a password are asked for').toMatch(
+      /the bootstrap token was used already/,
+    )
   })
 
   it('take no bootstrap token as an argument, because other accounts read arguments', async () => {
