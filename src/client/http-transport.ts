@@ -3,6 +3,7 @@ import type { X509Certificate } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Agent } from 'node:https'
 import type { TLSSocket } from 'node:tls'
+import { REQUEST_FAILURES, TRUST_FAILURES } from './request-failures.ts'
 import { collectReply, encodeBody, type Request, type Stream, type Transport } from './transport.ts'
 
 /** The controller cannot be reached, its certificate is not trusted, or another program listens at its address. */
@@ -32,29 +33,10 @@ export class UnreachableError extends Error {
 // Codes of failed handshakes, and of responses that are not HTTP.
 const FOREIGN_SERVER = /^(EPROTO$|ERR_SSL_|HPE_)/
 
-const TRUST_FAILURES = new Set([
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'CERT_SIGNATURE_FAILURE',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-])
-
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'unknown host',
-  ETIMEDOUT: 'timeout',
-  ECONNRESET: 'connection reset',
-  EHOSTUNREACH: 'no route to host',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
-}
-
 function toReason(cause: Error & { code?: string }): string {
   const code = cause.code ?? ''
   if (FOREIGN_SERVER.test(code)) return 'what listens there does not speak HTTPS'
-  if (REASONS[code]) return REASONS[code]
+  if (REQUEST_FAILURES[code]) return REQUEST_FAILURES[code]
   return TRUST_FAILURES.has(code) ? 'its certificate was not issued by the expected root' : cause.message
 }
 

@@ -5,8 +5,9 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 import { isPrivateAddress, lookUpPublic } from './private-addresses.ts'
+import { describeRequestFailure } from './request-failures.ts'
 
-/** The endpoint did not return a usable response; the message names the reason, and is for administrators. */
+/** The endpoint did not return a usable response; the message names the reason, and is for administrators. What the system says is the cause. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
 }
@@ -241,16 +242,4 @@ function readFreshness(headers: IncomingMessage['headers']): number | undefined 
   if (seconds !== undefined) return Math.max(0, Number(seconds) * 1000 - ageMs)
   const lifetimeMs = Date.parse(headers.expires ?? '') - Date.parse(headers.date ?? '')
   return Number.isNaN(lifetimeMs) ? undefined : Math.max(0, lifetimeMs - ageMs)
-}
-
-// The messages of the TLS library about a response that is not TLS.
-const NO_TLS = /wrong version number|packet length too long|http request/i
-
-function describeRequestFailure(error: unknown): string {
-  const { code = '', message } = error as Error & { code?: string }
-  if (/^(EPROTO$|ERR_SSL_)/.test(code)) {
-    const reason = NO_TLS.test(message) ? 'what listens there does not speak TLS' : 'the TLS handshake failed'
-    return `${reason} (${code})`
-  }
-  return code ? `${message} (${code})` : message
 }

@@ -1,5 +1,6 @@
 // The file of a setting with the certificates of private authorities, which the controller trusts besides the public ones.
 import { readFileSync } from 'node:fs'
+import { describeSystemError } from '../foundation/system-errors.ts'
 import { parsePemBlocks } from '../pki/pem.ts'
 import { invalidSettingError } from './config.ts'
 import type { Config } from './settings.ts'
@@ -12,7 +13,7 @@ export function readAuthoritiesFile(config: Config, key: 'signers.caFile' | 'web
   try {
     text = readFileSync(file, 'utf8')
   } catch (error) {
-    throw invalidSettingError(config, key, `names a file that cannot be read: ${(error as Error).message}`)
+    throw invalidSettingError(config, key, `names ${file}, which cannot be read: ${describeSystemError(error)}`)
   }
   if (parsePemBlocks(text).every(({ label }) => label !== 'CERTIFICATE')) {
     throw invalidSettingError(config, key, `names ${file}, which has no certificate`)

@@ -112,8 +112,8 @@ describe('the commands that follow', () => {
 
     expect(second.code).toBe(2)
     expect(second.stderr).toMatch(/the bootstrap token was used already/)
-    const asked = await cli('login', '--bootstrap-file', tokenFile)
-    expect(asked.stderr, 'before a username and a password are asked for').toMatch(
+    const third = await cli('login', '--bootstrap-file', tokenFile)
+    expect(third.stderr, 'before a username and a password are asked for').toMatch(
       /the bootstrap token was used already/,
     )
   })

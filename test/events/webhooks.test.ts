@@ -292,7 +292,7 @@ describe('the receiver of a webhook', () => {
     await world.stop()
     world = await testController({ settings: { ...settings, 'webhooks.timeout': '300ms' } })
     manage = await managementOf(world)
-    expect(await failureOf(trickle)).toMatch(/no complete response|Parse Error/)
+    expect(await failureOf(trickle)).toMatch(/^no complete response|^what listens there does not speak HTTP$/)
   })
 
   it('is not read beyond its status', async () => {
@@ -316,7 +316,34 @@ describe('the receiver of a webhook', () => {
     await world.stop()
     world = await testController({ settings: { 'webhooks.allowPrivate': true } })
     manage = await managementOf(world)
-    expect(await failureOf(undefined)).toMatch(/unable to verify|self-signed/)
+    expect(await failureOf(undefined)).toBe('its certificate is not from an authority that is trusted')
+  })
+
+  it('does not respond: that is said in plain words, and what the system says of it is in the log', async () => {
+    const lines: { err?: Error }[] = []
+    const note = (fields: object) => void lines.push(fields)
+    await world.stop()
+    world = await testController({ settings, log: { debug: note, info: note, warn: note, error: note } })
+    manage = await managementOf(world)
+    const id = await webhook({ types: ['record-created'] })
+    await receiver.close()
+    const { body } = await manage.call('POST', `/controller/webhooks/${id}/test`)
+    expect(body.data).toEqual({ isDelivered: false, failure: 'connection refused' })
+    const listCauses = () => lines.flatMap(({ err }) => (err?.cause as NodeJS.ErrnoException | undefined)?.code ?? [])
+    expect(listCauses()).toEqual(['ECONNREFUSED'])
+
+    await service('one')
+    await tick()
+    await expect.poll(async () => (await read(id)).delivery).toMatchObject({ failure: 'connection refused' })
+    expect(listCauses()).toEqual(['ECONNREFUSED', 'ECONNREFUSED'])
+  })
+
+  it('is named by no certificate file that cannot be read: the controller does not start', async () => {
+    await world.stop()
+    await expect(testController({ settings: { ...settings, 'webhooks.caFile': '/none.pem' } })).rejects.toThrow(
+      'webhooks.caFile names /none.pem, which cannot be read: no such file or directory',
+    )
+    world = await testController({ settings })
   })
 
   it('is at a public address unless the setting allows others, also if a name leads to it', async () => {

@@ -196,7 +196,7 @@ describe('a token of an OpenID provider', () => {
 
     const { keyStatus } = await people.manage('GET', `/external-jwt-signers/${signerId}`)
     expect([before.status, during.status]).toEqual([200, 200])
-    expect(keyStatus).toMatchObject({ keyIds: [key.kid], failure: expect.stringContaining('ECONNREFUSED') })
+    expect(keyStatus).toMatchObject({ keyIds: [key.kid], failure: 'connection refused' })
     provider = await IdentityProvider.start(key, port)
   })
 })

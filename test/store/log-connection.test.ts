@@ -128,6 +128,6 @@ describe('the settings of a controller among several', () => {
   it('are refused if a file that they name cannot be read', () => {
     expect(() =>
       findPlace('postgres://test@127.0.0.1/network', { 'cluster.passwordFile': join(folder, 'none') }),
-    ).toThrow(/cluster\.passwordFile .*cannot be read/)
+    ).toThrow(/cluster\.passwordFile .*names \S+none, which cannot be read: no such file or directory$/)
   })
 })

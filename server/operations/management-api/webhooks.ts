@@ -32,6 +32,7 @@ export const webhookOperations: readonly AnyOperation[] = [
         return dataResponse({ isDelivered: true, failure: null })
       } catch (error) {
         if (!(error instanceof OutboundError)) throw error
+        controller.log.info({ err: error, webhook: id }, 'the test of a webhook was not delivered')
         return dataResponse({ isDelivered: false, failure: error.message })
       }
     },

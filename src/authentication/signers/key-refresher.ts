@@ -162,7 +162,7 @@ export class KeyRefresher {
     state.failures += 1
     const { message } = error
     if (!state.failure) {
-      const fields = { signer: signer.name, endpoint: state.endpoint, reason: message }
+      const fields = { signer: signer.name, endpoint: state.endpoint, err: error }
       this.#log.warn(fields, 'the key set of a signer cannot be fetched; its known keys are used on')
     }
     state.failure = { message, since: state.failure?.since ?? this.#clock.now() }

@@ -1,6 +1,6 @@
 // Reads the passphrase of backups from its file.
 import { readFileSync } from 'node:fs'
-import { getSystemErrorMap } from 'node:util'
+import { describeSystemError } from '../../foundation/system-errors.ts'
 import { BackupError } from './backup-error.ts'
 
 /** The first line of a file. @throws BackupError if it is empty or cannot be read */
@@ -12,16 +12,11 @@ export function readPassphrase(path: string): string {
   } catch (error) {
     throw new BackupError(
       'PASSPHRASE_REQUIRED',
-      `the passphrase file ${path} cannot be read: ${toReason(error as Error)}`,
+      `the passphrase file ${path} cannot be read: ${describeSystemError(error)}`,
       remedy,
       error,
     )
   }
   if (passphrase) return passphrase
   throw new BackupError('PASSPHRASE_REQUIRED', `the passphrase file ${path} is empty`, remedy)
-}
-
-/** The reason of an error of the file system, without its code and the call that failed. */
-function toReason({ errno, message }: NodeJS.ErrnoException): string {
-  return getSystemErrorMap().get(errno ?? 0)?.[1] ?? message
 }

@@ -203,6 +203,8 @@ export class WebhookDeliveries implements SideEffect {
       deliveredTo: (place) => {
         if (isCurrent()) this.#unstored.set(id, place)
       },
+      failed: (err) =>
+        this.#parts.log.warn({ err, webhook: id }, 'an event was not delivered to a webhook, and is sent again'),
       pause: (failure) => this.#pause(context, id, failure),
     })
     this.#running.set(id, { delivery, ownerId })

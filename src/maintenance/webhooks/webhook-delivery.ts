@@ -24,6 +24,8 @@ export interface WebhookDeliveryParts {
   watch(cursor: string): Promise<Readable | undefined>
   /** Notes up to where events were delivered. */
   deliveredTo(cursor: string): void
+  /** An event was not delivered, and the one before it was. */
+  failed(error: unknown): void
   /** The receiver has failed for a day. */
   pause(failure: DeliveryFailure): Promise<void>
 }
@@ -82,7 +84,7 @@ export class WebhookDelivery {
 
   /** Returns whether the event was delivered. */
   async #deliver(message: EventMessage): Promise<boolean> {
-    const { clock, send, pause } = this.#parts
+    const { clock, failed, send, pause } = this.#parts
     const startedAt = clock.monotonic()
     for (let waitMs: number = RETRY_MS.min; !this.#isStopped; waitMs = Math.min(waitMs * 2, RETRY_MS.max)) {
       try {
@@ -91,6 +93,8 @@ export class WebhookDelivery {
         this.#deliveredAt = clock.now()
         return !this.#isStopped
       } catch (error) {
+        // Once: the record shows that it lasts.
+        if (!this.#failure) failed(error)
         this.#failure = { message: (error as Error).message, since: this.#failure?.since ?? clock.now() }
       }
       if (clock.monotonic() - startedAt >= MAX_FAILING_MS) {

@@ -1,5 +1,6 @@
 // The place of the log that controllers share, and the key and the name to use it: from settings and files.
 import { readFileSync } from 'node:fs'
+import { describeSystemError } from '../../foundation/system-errors.ts'
 import { getAdvertisedAddress } from '../../settings/addresses.ts'
 import { invalidSettingError } from '../../settings/config.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
@@ -49,9 +50,10 @@ export function findLogPlace(directory: string, config: Config): LogPlace | unde
 
 function readFileOf(config: Config, key: 'cluster.passwordFile' | 'cluster.caFile'): string | undefined {
   const path = config[key]
+  if (path === undefined) return undefined
   try {
-    return path === undefined ? undefined : readFileSync(path, 'utf8')
+    return readFileSync(path, 'utf8')
   } catch (error) {
-    throw invalidSettingError(config, key, `cannot be read: ${(error as Error).message}`)
+    throw invalidSettingError(config, key, `names ${path}, which cannot be read: ${describeSystemError(error)}`)
   }
 }
