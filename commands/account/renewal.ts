@@ -104,6 +104,10 @@ async function sendExtensionRequest(
     return (await client.call('POST', `${path}/extend`, { clientCertCsr })).data as { clientCert: string; ca: string }
   } catch (error) {
     if (!(error instanceof RequestError)) throw error
+    if (error.causeCode === 'ADOPTION_ON_TRIAL') {
+      const hint = 'run it again after that time; the certificate that you have stays valid'
+      throw new CommandError(EXIT.tryLater, error.causeCode, `${url}: ${error.reason}`, { hint })
+    }
     if (error.code === 'CAN_NOT_UPDATE_AUTHENTICATOR' || error.status === 404) {
       const message = `${url}: the certificate in ${target.path} was issued by another authority`
       throw new CommandError(EXIT.usage, error.code, message, { hint: 'renew it there' })

@@ -8,7 +8,11 @@ import { readNotAfter } from './certificates.ts'
  * replaced nevertheless.
  * @param trialEnds undefined if there is no trial
  */
-export function isRenewalHeld(certificate: X509Certificate, trialEnds: Instant | undefined, now: Instant): boolean {
+export function isRenewalHeld(
+  certificate: X509Certificate,
+  trialEnds: Instant | undefined,
+  now: Instant,
+): trialEnds is Instant {
   return isTrialUnderWay(trialEnds, now) && readNotAfter(certificate) > trialEnds
 }
 

@@ -396,6 +396,21 @@ describe('what cannot be renewed', () => {
 
     expect(readFileSync(file, 'utf8')).toBe(before)
   })
+
+  it('is any file while an adopted network is on trial: the message says so, and until when', async () => {
+    const trialEnds = new Date(Date.now() + 30 * 24 * 60 * 60_000).toISOString()
+    const onTrial = await reachableController({ settings: { 'adoption.trialEnds': trialEnds } })
+    try {
+      const { file } = await enrolledFile(onTrial)
+      const before = readFileSync(file, 'utf8')
+
+      expectRefused(await renew(file), 8, new RegExp(`on trial until ${trialEnds}\nTry: run it again after that time`))
+
+      expect(readFileSync(file, 'utf8')).toBe(before)
+    } finally {
+      await onTrial.stop()
+    }
+  })
 })
 
 it('two renewals at once leave a file that works', async () => {

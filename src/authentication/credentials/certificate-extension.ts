@@ -60,10 +60,11 @@ export async function extendCertificate(
   const now = context.clock.now()
   await requireCurrent(context, identityId, id, current)
   if (!auth.clientTrust.isOwnClient(current, now)) throw certificateRequiredError()
-  if (isRenewalHeld(current, config['adoption.trialEnds'], now))
-    throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({
-      message: 'certificates are not extended while the network is on trial',
-    })
+  const trialEnds = config['adoption.trialEnds']
+  if (isRenewalHeld(current, trialEnds, now)) {
+    const message = `certificates are not extended while the network is on trial until ${toIsoTime(trialEnds)}`
+    throw errors.CAN_NOT_UPDATE_AUTHENTICATOR({ code: 'ADOPTION_ON_TRIAL', message })
+  }
   const names = readExtensions(current).get(EXTENSION_OIDS.subjectAlternativeName)
   const next = authority.issueClient(readSigningRequest(csr), now, names ? { names: { encoded: names.value } } : {})
   await context.write(async (tx) => {
