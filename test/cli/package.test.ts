@@ -303,6 +303,18 @@ describe('the files for operators', () => {
     expect(texts).toContain('serve --data-dir')
   })
 
+  it('leave out nothing that the build of the image imports', () => {
+    const ignored = new Set(read('Dockerfile.dockerignore').split('\n'))
+    const folder = join(home, 'image')
+    for (const name of readdirSync(root))
+      if (!ignored.has(name)) cpSync(join(root, name), join(folder, name), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+
+    execFileSync(process.execPath, [join(folder, '.ci', 'bundle.mjs')], { stdio: ['ignore', 'ignore', 'pipe'] })
+
+    expect(existsSync(join(folder, 'dist', 'cli', 'main.js'))).toBe(true)
+  })
+
   it('run the controller without privileges', () => {
     expect(read('Dockerfile')).toMatch(/^USER node$/m)
     expect(read('edge-controller.service')).toMatch(/^NoNewPrivileges=yes$/m)
