@@ -1,5 +1,6 @@
 // The doctor: nothing in a healthy network, and for each fault one diagnosis with a remedy, before users notice.
-import { chmodSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { disconnectedNetwork } from '../../src/access/live-network.ts'
@@ -10,6 +11,8 @@ import { makeAuthority } from '../world/authorities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { commands } from '../world/manifest.ts'
 
+// An account without rights.
+const UNPRIVILEGED = 65_534
 const DAY_MS = 24 * 60 * 60_000
 
 interface Diagnosis {
@@ -245,6 +248,24 @@ describe('the doctor', () => {
 
     expect(await diagnose('backups')).toEqual([
       expect.objectContaining({ message: expect.stringMatching(message), remedy: expect.stringContaining(key) }),
+    ])
+  })
+
+  it('names a folder for backups that cannot be written to before a backup is due', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'backups-'))
+    if (process.geteuid?.() === 0) chownSync(folder, UNPRIVILEGED, UNPRIVILEGED)
+    chmodSync(folder, 0o500)
+    await world.close()
+    await open({ 'backup.directory': folder })
+
+    const diagnoses = await diagnose('backups')
+
+    rmdirSync(folder)
+    expect(diagnoses).toEqual([
+      expect.objectContaining({
+        message: `backup.directory names ${folder}, which cannot be written to: EACCES`,
+        remedy: expect.stringContaining('ReadWritePaths'),
+      }),
     ])
   })
 

@@ -1,5 +1,5 @@
 // The backups that a controller makes by itself: by its schedule, on request, and before it changes the schema of its data.
-import { readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../foundation/clock.ts'
@@ -100,6 +100,7 @@ export class Backups {
     if (folder !== undefined && !statSync(folder, { throwIfNoEntry: false })?.isDirectory())
       return `backup.directory names ${folder}, which is not a folder`
     try {
+      if (folder !== undefined) requireWritable(folder)
       if (passphraseFile !== undefined) readPassphrase(passphraseFile)
       return undefined
     } catch (error) {
@@ -186,5 +187,17 @@ function listFileNames(folder: string): string[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw error
+  }
+}
+
+/** @throws an error with the reason. Only an attempt shows that a file system is read-only for this process alone, as a service manager makes it. */
+function requireWritable(folder: string): void {
+  try {
+    runAsOwner(folder, () => rmdirSync(mkdtempSync(join(folder, '.writable-'))))
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new Error(`backup.directory names ${folder}, which cannot be written to: ${code ?? message}`, {
+      cause: error,
+    })
   }
 }

@@ -97,7 +97,9 @@ export function checkBackups({ config, backups, backupsFolder, backupObstacle, n
     return [diagnose('the controller makes no backups by itself', 'set backup.every in config.yaml')]
   }
   if (backupObstacle !== undefined) {
-    return [diagnose(backupObstacle, 'create it, or change backup.directory or backup.passphraseFile in config.yaml')]
+    const remedy =
+      'create it for the account of the service, and name a folder in ReadWritePaths of its systemd unit; or change backup.directory or backup.passphraseFile in config.yaml'
+    return [diagnose(backupObstacle, remedy)]
   }
   const newest = backups.findLast(({ kind }) => kind === 'scheduled')
   const since = newest?.createdAt ?? statSync(getDataPaths(directory).config).mtimeMs
