@@ -6,7 +6,7 @@ import { listenForRedirect } from '../client/loopback.ts'
 import { authorizeByBrowser, discoverIssuer } from '../client/oauth.ts'
 import type { Profile } from '../client/profiles.ts'
 import type { ApiSession } from '../client/sign-in.ts'
-import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import { openBrowser } from '../terminal/browser.ts'
 
@@ -34,6 +34,7 @@ export async function signInByBrowser(transport: Transport, notice: (text: strin
     if (accessToken === undefined || refreshToken === undefined) {
       throw new CommandError(EXIT.failed, 'FAILED', `${transport.target} issued no tokens`)
     }
+    await requireUnbound(accessToken)
     const client = new Client(transport, { base: EITHER_PATH })
     const { data } = await client.call('GET', '/current-api-session', undefined, toBearerHeaders(accessToken))
     return {
@@ -44,6 +45,17 @@ export async function signInByBrowser(transport: Transport, notice: (text: strin
   } finally {
     listener.close()
   }
+}
+
+/** @throws CommandError if the token is bound to the certificate of the browser, whose key this program does not have */
+async function requireUnbound(accessToken: string): Promise<void> {
+  const { decodeJwt } = await import('jose')
+  const { z_cfs: fingerprints } = decodeJwt<{ z_cfs?: readonly string[] | null }>(accessToken)
+  if (!fingerprints?.length) return
+  const message = 'the browser signed in by a certificate, whose tokens are good only for the browser'
+  throw makeUsageError(message, {
+    hint: 'controller login --identity FILE, with the identity file, or sign in with the browser in another way',
+  })
 }
 
 async function discoverController(transport: Transport) {

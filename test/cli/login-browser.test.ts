@@ -1,12 +1,17 @@
 // `controller login --browser`: signing in at the pages of the controller, with a session that renews itself.
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Profile } from '../../commands/client/profiles.ts'
 import { cleanEnvironment } from '../world/binary.ts'
 import { Browser } from '../world/browser.ts'
 import { commandLine } from '../world/command-line.ts'
-import { type ReachableController, reachableController } from '../world/enrollments.ts'
+import {
+  enrolledFile,
+  type ReachableController,
+  reachableController,
+  readIdentityFileText,
+} from '../world/enrollments.ts'
 import type { Person } from '../world/people.ts'
 import { SignInWithBrowser } from '../world/sign-in-with-browser.ts'
 
@@ -120,6 +125,22 @@ describe('a sign-in at the pages of the controller', () => {
 
     expect([code, stderr]).toEqual([4, expect.stringMatching(/your session has ended\nTry: controller login/)])
     expect((await user.run('profile', 'list', '-o', 'json')).stdout).toMatch(/"session": "ended"/)
+  })
+
+  it('by the certificate of the browser is refused, because its tokens are good only for the browser', async () => {
+    const { file } = await enrolledFile(network)
+    const { id } = readIdentityFileText(file)
+    const [cert = '', key = ''] = [id.cert, id.key].map((value) => value.slice('pem:'.length))
+    const user = new User()
+    const login = new SignInWithBrowser(['login', network.url, '--browser', '--yes'], user.env)
+    const browser = new Browser(network.rootPem, { cert, key })
+    await browser.submit(await browser.open(await login.url))
+
+    const { code, stderr } = await login.finished
+
+    expect(stderr).toMatch(/by a certificate, whose tokens are good only for the browser\nTry: .*login --identity FILE/)
+    expect(code).toBe(2)
+    expect(existsSync(user.path)).toBe(false)
   })
 
   it('is not offered at an address whose listener does not carry it', async () => {

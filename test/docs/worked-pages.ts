@@ -36,6 +36,7 @@ export const PROGRAMS_NOT_RUN: Readonly<Record<string, string>> = {
   chown: 'it needs the account of the service',
   curl: 'it asks a router, which the repository does not have',
   docker: 'there is no container engine on every machine',
+  jq: 'it is not on every machine',
   node: 'it builds the console, which is not part of the repository',
   npm: 'it installs, or does what test/cli/package.test.ts and test/cli/quickstart.test.ts run',
   npx: 'it builds the console, which is not part of the repository',
