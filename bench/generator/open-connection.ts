@@ -9,6 +9,7 @@ export interface OpenConnectionOptions {
   readonly localAddress?: string
   /** The ticket of a TLS session to resume. */
   readonly session?: Buffer | undefined
+  readonly maxHandshakeMs?: number
   readonly onTicket?: (ticket: Buffer) => void
 }
 

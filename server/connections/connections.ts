@@ -21,17 +21,21 @@ export class Connections {
     return this.#open.size
   }
 
-  /** Counts a connection until it closes. Beyond the limit it is cut before the handshake, which is the costly part. */
-  admit(socket: Socket): void {
+  /**
+   * Counts a connection until it closes. Beyond the limit it is cut before the handshake, which is the costly part.
+   * @returns false if it was cut
+   */
+  admit(socket: Socket): boolean {
     const source = sourceFromAddress(socket.remoteAddress ?? '')
     const ofSource = this.#byAddress.get(source) ?? 0
     if (this.#open.size >= this.#limits.inAll || ofSource >= this.#limits.ofOneAddress) {
       socket.destroy()
-      return
+      return false
     }
     this.#open.add(socket)
     this.#byAddress.set(source, ofSource + 1)
     socket.once('close', () => this.#release(socket, source))
+    return true
   }
 
   /** Cuts the connections from which nothing has arrived: they have not begun a handshake. */

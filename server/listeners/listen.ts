@@ -21,6 +21,7 @@ import { SocketCertificates } from '../connections/socket-certificates.ts'
 import { serveUpgrades } from '../connections/upgrades.ts'
 import { CONTROL_PROTOCOL, ControlListener } from '../control-channel/control-listener.ts'
 import { handleClientError, refuseTunnel, refuseUpgrade } from './client-errors.ts'
+import { beginHandshakesInTurn } from './handshakes-in-turn.ts'
 import { type ControlServer, RoutersInTurn } from './routers-in-turn.ts'
 
 export interface Listening {
@@ -97,7 +98,9 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
       const server = listener.tls
         ? createTlsServer(app, controller, listener, clients, controlListener)
         : createPlainServer(app, controller, listener, clients)
-      server.on('connection', (socket: Socket) => connections.admit(socket))
+      const admit = (socket: Socket) => connections.admit(socket)
+      if (listener.tls) beginHandshakesInTurn(server, admit)
+      else server.on('connection', admit)
       servers.push(server)
       // One controller of a cluster at a time binds it.
       if (cluster && listener.shared) ofRouters.push({ server, bind: () => bindListener(server, listener) })
@@ -158,6 +161,7 @@ function createTlsServer(
       // The handshake refuses a client that offers only others.
       ALPNProtocols: listener.apis.includes('control') ? ['http/1.1', CONTROL_PROTOCOL] : ['http/1.1'],
       handshakeTimeout: config['limits.headerTime'],
+      pauseOnConnect: true,
     },
     serveRequests(app, clients),
   )

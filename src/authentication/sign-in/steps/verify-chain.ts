@@ -13,8 +13,8 @@ export const verifyChain: Step = (attempt) => {
 }
 
 /**
- * If the client presents the issuer of its certificate, judges the certificate with the issuers by which it led to its
- * authority before: whether all of them are valid now, and the authority is trusted now. Undefined if it leads to none.
+ * If the client presents the issuer of its certificate, judges the certificate with the issuers by which it led to the authority of an
+ * operator before: whether all of them are valid now, and the authority is trusted now. Undefined if it leads to none.
  */
 function judgeCachedPath(attempt: SignInAttempt): ChainVerdict | undefined {
   const { authenticator, credentials, parts } = attempt
@@ -43,9 +43,11 @@ function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
       )
     }
     const verdict = judgeChain(attempt, presented, checks)
-    if (verdict?.registered) presentedIssuers.addIntermediates(presented.slice(1))
-    if (verdict && authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
-      presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
+    if (verdict?.registered) {
+      presentedIssuers.addIntermediates(presented.slice(1))
+      if (authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
+        presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
+    }
     if (verdict) return verdict
     if (!canLackIssuers) break
   }

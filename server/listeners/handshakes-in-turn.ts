@@ -1,0 +1,101 @@
+// Begins the TLS handshakes of a crowd in turn, so that all of it is accepted meanwhile, and those who are back are served.
+import type { Server, Socket } from 'node:net'
+
+// The event loop accepts one connection in each of its turns, and the kernel holds no more than `net.core.somaxconn` for it: of those beyond, it
+// drops the packets, and their clients try again after times that double. So while connections arrive in turn after turn, the turns are kept
+// short: to accept so many costs a fifth of what the handshake and the first requests of one client do.
+const ACCEPTED_BEFORE_ONE_BEGINS = 16
+// Otherwise. What each turn begins bounds how long the requests of others wait for it.
+const MAX_BEGUN_IN_A_TURN = 2
+
+export class HandshakesInTurn {
+  readonly #begin: (socket: Socket) => void
+  readonly #waiting = new Set<Socket>()
+  /** How many may begin now. */
+  #credit = 0
+  #acceptedInTurn = 0
+  #isScheduled = false
+
+  /** @param begin begins the handshake on a connection from which nothing was read, or what was read was put back */
+  constructor(begin: (socket: Socket) => void) {
+    this.#begin = begin
+  }
+
+  /** Begins the handshake on a connection that is paused: at once, or in its turn if connections arrive in turn after turn. */
+  add(socket: Socket): void {
+    this.#acceptedInTurn += 1
+    if (this.#isScheduled) {
+      this.#waiting.add(socket)
+      socket.once('close', () => this.#waiting.delete(socket))
+      // An error without a listener would end the process.
+      socket.on('error', ignoreError)
+      return
+    }
+    this.#schedule()
+    this.#begin(socket)
+  }
+
+  #schedule(): void {
+    this.#isScheduled = true
+    setImmediate(() => this.#takeTurn())
+  }
+
+  #takeTurn(): void {
+    const hasAccepted = this.#acceptedInTurn > 0
+    this.#acceptedInTurn = 0
+    this.#isScheduled = false
+    const earned = hasAccepted ? 1 / ACCEPTED_BEFORE_ONE_BEGINS : MAX_BEGUN_IN_A_TURN
+    this.#credit = Math.min(this.#credit + earned, MAX_BEGUN_IN_A_TURN)
+    for (const socket of this.#waiting) {
+      if (this.#credit < 1) break
+      this.#credit -= 1
+      this.#waiting.delete(socket)
+      void this.#beginUnlessLeft(socket)
+    }
+    if (hasAccepted || this.#waiting.size > 0) this.#schedule()
+  }
+
+  /** A client that has waited for longer than it is willing to costs no handshake. */
+  async #beginUnlessLeft(socket: Socket): Promise<void> {
+    if (await hasLeft(socket)) {
+      socket.destroy()
+      this.#credit += 1
+      return
+    }
+    socket.off('error', ignoreError)
+    this.#begin(socket)
+  }
+}
+
+/** Whether a client has closed its end of a paused connection. What it has sent before can still be read. */
+async function hasLeft(socket: Socket): Promise<boolean> {
+  const chunks: Buffer[] = []
+  let isEnded = false
+  const read = () => {
+    for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) chunks.push(chunk)
+  }
+  const end = () => {
+    isEnded = true
+  }
+  socket.on('readable', read).on('end', end)
+  // One turn brings what the client has sent, the next one that it has left.
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+  socket.off('readable', read).off('end', end)
+  if (isEnded || socket.destroyed) return true
+  for (const chunk of chunks.toReversed()) socket.unshift(chunk)
+  return false
+}
+
+function ignoreError(): void {}
+
+/** Has a TLS server begin its handshakes in turn. It has to pause its connections. @param admit whether to begin one at all */
+export function beginHandshakesInTurn(server: Server, admit: (socket: Socket) => boolean): void {
+  const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]
+  const handshakes = new HandshakesInTurn((socket) => {
+    for (const listener of listeners) listener.call(server, socket)
+  })
+  server.removeAllListeners('connection')
+  server.on('connection', (socket: Socket) => {
+    if (admit(socket)) handshakes.add(socket)
+  })
+}
