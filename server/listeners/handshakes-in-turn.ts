@@ -5,6 +5,8 @@ import type { Server, Socket } from 'node:net'
 // drops the packets, and their clients try again after times that double. So while connections arrive in turn after turn, the turns are kept
 // short: to accept so many costs a fifth of what the handshake and the first requests of one client do.
 const ACCEPTED_BEFORE_ONE_BEGINS = 16
+// However long the turns are that connections arrive in, a handshake begins once in this time, so that those who are there do not keep others out.
+const MAX_PAUSE_MS = 10
 // Otherwise. What each turn begins bounds how long the requests of others wait for it.
 const MAX_BEGUN_IN_A_TURN = 2
 
@@ -14,6 +16,7 @@ export class HandshakesInTurn {
   /** How many may begin now. */
   #credit = 0
   #acceptedInTurn = 0
+  #turnBeganAt = 0
   #isScheduled = false
 
   /** @param begin begins the handshake on a connection from which nothing was read, or what was read was put back */
@@ -37,6 +40,7 @@ export class HandshakesInTurn {
 
   #schedule(): void {
     this.#isScheduled = true
+    this.#turnBeganAt = performance.now()
     setImmediate(() => this.#takeTurn())
   }
 
@@ -44,7 +48,8 @@ export class HandshakesInTurn {
     const hasAccepted = this.#acceptedInTurn > 0
     this.#acceptedInTurn = 0
     this.#isScheduled = false
-    const earned = hasAccepted ? 1 / ACCEPTED_BEFORE_ONE_BEGINS : MAX_BEGUN_IN_A_TURN
+    const turnMs = performance.now() - this.#turnBeganAt
+    const earned = hasAccepted ? Math.max(1 / ACCEPTED_BEFORE_ONE_BEGINS, turnMs / MAX_PAUSE_MS) : MAX_BEGUN_IN_A_TURN
     this.#credit = Math.min(this.#credit + earned, MAX_BEGUN_IN_A_TURN)
     for (const socket of this.#waiting) {
       if (this.#credit < 1) break
