@@ -16,6 +16,7 @@ const TIMEOUT_MS = 90_000
 const COMPARISON = 20503
 const MIN_SILENCE_MS = 5_000
 const MIN_INTERVAL_MS = 30_000
+const MIN_UNKNOWN_MS = 60_000
 const world = useClusterPerTest(RoutedCluster)
 
 /** The models that a controller had a router take. */
@@ -54,7 +55,7 @@ async function followSecond() {
     proxy.isHolding = false
     for (const { wire } of [atFirst, atSecond]) await wire.close()
   }
-  return { first, proxy, network, atFirst, isSilent, fallSilent, close }
+  return { first, proxy, enrolled, network, atFirst, isSilent, fallSilent, close }
 }
 
 /** Lets a time pass at a controller. */
@@ -183,4 +184,39 @@ it('is left alone if the controller is back when its turn comes', { timeout: TIM
   replica.takeState(toBinary(DataStateSchema, takeComparisons(atFirst)[1]!.state!))
   expect(replica.has('service', serviceId)).toBe(true)
   await close()
+})
+
+it('is had to take the model of a controller that began during the silence, and does not know what it follows', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { first, enrolled, fallSilent, close } = await followSecond()
+  const other = await enrolledRouter(first, { name: 'other' })
+  await fallSilent()
+  await world.cluster.stop(first)
+  const restarted = await world.cluster.open('first', {}, first.directory)
+  const { model, presence } = restarted.controller.routers
+  await expect.poll(() => presence?.isComplete, SOON).toBe(true)
+  const returned = await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
+  const following = await FollowingRouter.connect(world.cluster.addresses.get('first')!, other)
+  following.subscribe()
+  await following.reach(model.index)
+  expect(presence?.findModelSource(enrolled.id)).toBeUndefined()
+  pass(restarted, MIN_UNKNOWN_MS - 1)
+  expect(takeComparisons(returned)).toEqual([])
+  pass(restarted, 1)
+  await expect.poll(() => takeComparisons(returned).length, SOON).toBe(1)
+  // Routers without an edge section never subscribe.
+  const indexBefore = model.index
+  await restarted.signIn({ name: 'later' })
+  expect(model.index).toBeGreaterThan(indexBefore)
+  pass(restarted, MIN_INTERVAL_MS)
+
+  const replica = new ModelReplica()
+  replica.takeState(toBinary(DataStateSchema, takeComparisons(returned)[0]!.state!))
+  returned.subscribe({ currentIndex: BigInt(replica.index), timelineId: '' })
+  await returned.reach(model.index)
+  pass(restarted, MIN_UNKNOWN_MS)
+  expect([returned, following].map((router) => takeComparisons(router).length)).toEqual([1, 0])
+  await close()
+  for (const { wire } of [returned, following]) await wire.close()
 })

@@ -13,6 +13,9 @@ import type { RouterModel } from './router-model.ts'
 /** A controller that stalls is back by then, and one that ended has lost its routers. */
 const MIN_SILENCE_MS = 5_000
 
+// A router that follows none that is known: it follows one that was gone before this controller began, unless it subscribes late.
+const MIN_UNKNOWN_MS = 60_000
+
 // A router that asked the silent controller again, because that seemed to respond, lacks what changes from then on.
 const MIN_INTERVAL_MS = 30_000
 
@@ -34,10 +37,11 @@ interface SilentSourcesParts {
 
 /** A router that follows a controller which does not respond. */
 interface Stranded {
-  readonly source: ModelSource
+  /** Undefined if it is not known. */
+  readonly source: ModelSource | undefined
   /** By the monotonic clock. */
   readonly since: number
-  /** The index that the router has. */
+  /** The index that the router has; infinite if nothing is sent to it any more. */
   index: number
   replacedAt: number
 }
@@ -76,11 +80,13 @@ export class SilentSources implements RouterObserver {
     const { clock, model } = this.#parts
     const now = clock.monotonic()
     const stranded = this.#followSource(router, now)
-    if (!stranded || now - stranded.since < MIN_SILENCE_MS || model.index <= stranded.index) return
-    if (now - stranded.replacedAt < MIN_INTERVAL_MS || !this.#isFirstOf(router.id)) return
+    if (!stranded || now - stranded.since < (stranded.source ? MIN_SILENCE_MS : MIN_UNKNOWN_MS)) return
+    if (model.index <= stranded.index || now - stranded.replacedAt < MIN_INTERVAL_MS || !this.#isFirstOf(router.id))
+      return
     // It would keep those waiting that come after it.
     if (router.connection.isSilent) return
-    stranded.index = model.index
+    // Some never subscribe. They are sent it once.
+    stranded.index = stranded.source ? model.index : Number.POSITIVE_INFINITY
     stranded.replacedAt = now
     this.#replace(router, stranded)
   }
@@ -91,13 +97,17 @@ export class SilentSources implements RouterObserver {
     const before = this.#stranded.get(router)
     const last = presence.findModelSource(router.id)
     // Presence drops the routers of a controller some time after that has ended.
-    const source = before && (!last || last.at <= before.source.at) ? before.source : last
-    if (!source || source.node === node || !this.#isSilent(source.node, router.id)) {
+    const source = before?.source && (!last || last.at <= before.source.at) ? before.source : last
+    const isFollowing = source
+      ? source.node === node || !this.#isSilent(source.node, router.id)
+      : !presence.isComplete || presence.findRouter(router.id)?.model.mode !== 'waiting'
+    if (isFollowing) {
       this.#stranded.delete(router)
       return undefined
     }
-    if (source === before?.source) return before
-    const index = this.#indexes[0] ?? 0
+    if (before && source === before.source) return before
+    // Nothing tells since when it lacks what changes.
+    const index = source ? (this.#indexes[0] ?? 0) : 0
     const stranded = { source, since: now, index, replacedAt: Number.NEGATIVE_INFINITY }
     this.#stranded.set(router, stranded)
     return stranded
@@ -119,7 +129,7 @@ export class SilentSources implements RouterObserver {
       // The controller may be back when the turn of the router comes.
       if (this.#stranded.get(router) !== stranded) return
       log.info(
-        { routerId: router.id, node: stranded.source.node },
+        { routerId: router.id, node: stranded.source?.node },
         'a router is sent the data model, because the controller that it follows does not respond',
       )
       return model.replace(router)

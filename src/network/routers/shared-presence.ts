@@ -90,7 +90,7 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     const { clock, connected } = this.#parts
     connected.dropDisconnectTimes()
     this.#leaving = undefined
-    this.#turn = { endsAt: clock.monotonic() + (this.#isComplete ? TAKEOVER_MS : 0) }
+    this.#turn = { endsAt: clock.monotonic() + (this.isComplete ? TAKEOVER_MS : 0) }
     this.#isFullDue = true
   }
 
@@ -172,7 +172,7 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
 
   getPresence(routerId: string): ConnectionStatus {
     if (this.findRouter(routerId)) return 'online'
-    return this.#isComplete ? 'offline' : 'unknown'
+    return this.isComplete ? 'offline' : 'unknown'
   }
 
   getDisconnectTime(routerId: string): Instant | undefined {
@@ -220,7 +220,7 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   async reconcile(): Promise<void> {}
 
   /** Whether every controller that runs has said what is connected to it. */
-  get #isComplete(): boolean {
+  get isComplete(): boolean {
     const { listLiveNodes, node } = this.#parts
     return listLiveNodes().every((name) => name === node || this.#nodes.has(name))
   }
