@@ -170,3 +170,19 @@ it('a router that takes nothing is sent little of what changes, and has its plac
   expect(count(rows.filter(({ position }) => position <= place))).toBeLessThan(12 * MEGABYTE)
   expect(router.states).toBe(1)
 })
+
+it('a router that asks for the model after the clock was set back has asked later than before', async () => {
+  const router = await follow()
+  const { clock, controller } = network.world
+  const getTime = () => controller.routers.connected.get(router.id)?.subscribedAt
+  const before = getTime()!
+  // The others are told by a commit.
+  await makeConfigType()
+  await router.reach(model().index)
+  clock.set(-600_000)
+  router.subscribe()
+  await expect.poll(getTime).not.toBe(before)
+  clock.set(600_000)
+
+  expect(getTime()).toBeGreaterThan(before)
+})

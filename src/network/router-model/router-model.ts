@@ -80,6 +80,8 @@ export class RouterModel implements SideEffect, RouterObserver {
   /** The model that routers are sent at the moment. */
   #state: { readonly promise: Promise<ModelState>; readonly readAt: number } | undefined
   #indexAnnouncement: ModelIndexAnnouncement | undefined
+  /** The time of the last commit. */
+  #committedAt = 0
   #isScheduled = false
   #isClosed = false
 
@@ -115,6 +117,7 @@ export class RouterModel implements SideEffect, RouterObserver {
   }
 
   apply(commit: Commit): void {
+    this.#committedAt = commit.at
     if (!this.#changes.apply(commit)) return
     if (!this.#changes.hasSets) this.#state = undefined
     for (const subscriber of this.#subscribers.values()) subscriber.behindSince ??= this.#clock.monotonic()
@@ -134,7 +137,8 @@ export class RouterModel implements SideEffect, RouterObserver {
     const subscriber = this.#subscribers.get(router) ?? this.#add(router)
     subscriber.endsAt = now + SUBSCRIPTION_MS
     if (isRenewal && subscriber.generation > 0 && subscriber.subscriptionId === id) return
-    router.subscribedAt = this.#clock.now()
+    // Later than what the others have said of it, also after a clock was set back.
+    router.subscribedAt = Math.max(this.#clock.now(), this.#committedAt + 1)
     subscriber.subscriptionId = id
     const isOfTimeline = timeline === this.#changes.timeline && index > 0 && index <= this.index
     subscriber.index = isOfTimeline ? index : undefined
