@@ -7,6 +7,7 @@ import { readConfig } from '../../src/settings/config.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { LogConnection, type LogDatabase } from '../../src/storage/postgres/log-connection.ts'
 import { issue, type TestCertificate } from '../world/authorities.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { CLUSTER_KEY } from '../world/log-start.ts'
 import { TestPostgres } from '../world/postgres.ts'
 
@@ -73,6 +74,12 @@ describe('a connection to the database', () => {
     const url = await plain.createDatabase()
     await expect(connect({ url, ca: authority.pem })).rejects.toThrow('does not support SSL')
     expect(await connect({ url, isPlain: true })).toEqual({ ssl: false })
+  })
+
+  it('fails in plain words if nothing listens there, with what the system says as the cause', async () => {
+    const failure = connect({ url: `postgres://test@127.0.0.1:${await findFreePort()}/network` })
+    await expect(failure).rejects.toThrow(/^127\.0\.0\.1:\d+: connection refused$/)
+    await expect(failure).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } })
   })
 
   it('is refused without the password, and with a wrong one', async () => {

@@ -1,5 +1,6 @@
 // A connection to the database of a shared log, which is made on demand, and again after it has failed.
 import pg, { type Client } from 'pg'
+import { describeSystemError } from '../../foundation/system-errors.ts'
 
 /** The place of the log, and the proof that a controller may use it. */
 export interface LogDatabase {
@@ -65,6 +66,7 @@ export class LogConnection {
 
   async #connect(): Promise<Client> {
     const problems: string[] = []
+    let cause: unknown
     for (const url of listHosts(this.#database.url)) {
       const client = this.#createClient(url)
       try {
@@ -74,17 +76,18 @@ export class LogConnection {
         problems.push(`${new URL(url).host} is a replica, which takes no commits`)
       } catch (error) {
         problems.push(`${new URL(url).host}: ${this.#describe(error as Error)}`)
+        cause = error
       }
       destroy(client)
     }
-    throw new LogConnectionError(problems.join('; '))
+    throw new LogConnectionError(problems.join('; '), { cause })
   }
 
   /** The driver names the message of the protocol, and not what is missing. */
-  #describe({ message }: Error): string {
+  #describe(error: Error): string {
     const isPasswordMissing =
-      this.#database.password === undefined && message.includes('client password must be a string')
-    return isPasswordMissing ? 'it requires a password, and there is none' : message
+      this.#database.password === undefined && error.message.includes('client password must be a string')
+    return isPasswordMissing ? 'it requires a password, and there is none' : describeSystemError(error)
   }
 
   #createClient(url: string): Client {
