@@ -292,6 +292,7 @@ describe('an installation whose install scripts did not run', () => {
 })
 
 describe('the files for operators', () => {
+  const QUIET = { cwd: root, stdio: 'ignore' } as const
   const read = (name: string) => readFileSync(join(root, 'docs', 'operations', name), 'utf8')
 
   it('name settings and commands that exist', async () => {
@@ -313,6 +314,13 @@ describe('the files for operators', () => {
     execFileSync(process.execPath, [join(folder, '.ci', 'bundle.mjs')], { stdio: ['ignore', 'ignore', 'pipe'] })
 
     expect(existsSync(join(folder, 'dist', 'cli', 'main.js'))).toBe(true)
+  })
+
+  it('make the folder that the package is written to, which npm does not', () => {
+    expect(() =>
+      execFileSync('npm', ['pack', '--ignore-scripts', '--pack-destination', join(home, 'none')], QUIET),
+    ).toThrow()
+    expect(read('Dockerfile')).toMatch(/ mkdir \/package && npm pack .*--pack-destination \/package$/m)
   })
 
   it('run the controller without privileges', () => {
