@@ -1,15 +1,8 @@
 // A connection over which one request at a time is sent and its response awaited.
-import { createSecureContext } from 'node:tls'
-import { Connection, type Credential, type Target } from './connection.ts'
+import { Connection, type ConnectionOptions } from './connection.ts'
 import type { HttpResponse } from './response-reader.ts'
 
-export interface OpenConnectionOptions {
-  readonly target: Target
-  readonly credential?: Credential | undefined
-  readonly localAddress?: string
-  /** The ticket of a TLS session to resume. */
-  readonly session?: Buffer | undefined
-  readonly maxHandshakeMs?: number
+export interface OpenConnectionOptions extends Omit<ConnectionOptions, 'keepsBodies'> {
   readonly onTicket?: (ticket: Buffer) => void
 }
 
@@ -20,14 +13,12 @@ export interface OpenConnection {
 }
 
 /** Resolves once the handshake is over. @throws if it fails */
-export function openConnection({ credential, onTicket, ...options }: OpenConnectionOptions): Promise<OpenConnection> {
+export function openConnection({ onTicket, ...options }: OpenConnectionOptions): Promise<OpenConnection> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined
     let waiting: { succeed(response: HttpResponse): void; fail(error: Error): void } | undefined
-    // The context of a client is made only now: so many at once would fill the memory.
-    const secureContext = credential && createSecureContext(credential)
     const connection = new Connection(
-      { ...options, secureContext, keepsBodies: true },
+      { ...options, keepsBodies: true },
       {
         onOpen: () =>
           resolve({

@@ -1,6 +1,7 @@
 // The load of a storm: clients that come back at the same moment, as SDKs do. Each connects, signs in, asks for what it needs with the
 // session that it was given, and polls from then on until all are back.
 import { setTimeout as wait } from 'node:timers/promises'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Target } from './connection.ts'
 import { type OpenConnection, openConnection } from './open-connection.ts'
 import type { Load, Outcome, Plan, Storm, StormMember } from './plan.ts'
@@ -28,6 +29,7 @@ const WATCH_INTERVAL_MS = 250
 /** One member, with what it knows. */
 interface Client {
   readonly member: StormMember
+  readonly secureContext: SecureContext | undefined
   /** The ticket of its last connection. */
   ticket: Buffer | undefined
 }
@@ -49,7 +51,9 @@ export class StormLoad implements Load {
     this.#target = target
     this.#storm = storm
     this.#source = new RequestSource(requests, countFrom)
-    this.#clients = storm.members.map((member) => ({ member, ticket: undefined }))
+    this.#clients = storm.members.map((member) => {
+      return { member, secureContext: member.credential && createSecureContext(member.credential), ticket: undefined }
+    })
   }
 
   get completed(): number {
@@ -172,9 +176,9 @@ export class StormLoad implements Load {
   }
 
   #connect(client: Client): Promise<OpenConnection> {
-    const { credential, address } = client.member
+    const { member, secureContext, ticket } = client
     return openConnection({
-      ...{ target: this.#target, credential, localAddress: address, session: client.ticket },
+      ...{ target: this.#target, secureContext, localAddress: member.address, session: ticket },
       maxHandshakeMs: MAX_HANDSHAKE_MS,
       onTicket: (ticket) => {
         if (this.#storm.resumes) client.ticket = ticket

@@ -1,8 +1,9 @@
 // Callers of several controllers who go on whatever these meet, and know what was acknowledged to them.
 import { setTimeout as wait } from 'node:timers/promises'
+import { createSecureContext } from 'node:tls'
 import { type Api, CLIENT, MANAGEMENT } from '../controller/api.ts'
 import type { Credential, Target } from '../generator/connection.ts'
-import { type OpenConnection, openConnection } from '../generator/open-connection.ts'
+import { type OpenConnection, type OpenConnectionOptions, openConnection } from '../generator/open-connection.ts'
 import { requestBytes } from '../generator/requests.ts'
 import type { HttpResponse } from '../generator/response-reader.ts'
 import { signIn } from '../model/clients.ts'
@@ -153,11 +154,11 @@ export class LastingCallers {
 
 /** A connection that is opened again when it is lost. */
 class Caller {
-  readonly #options: { readonly target: Target; readonly credential?: Credential | undefined }
+  readonly #options: OpenConnectionOptions
   #connection: OpenConnection | undefined
 
   constructor(target: Target, credential?: Credential) {
-    this.#options = { target, credential }
+    this.#options = { target, secureContext: credential && createSecureContext(credential) }
   }
 
   async ask(request: Buffer): Promise<HttpResponse | undefined> {
