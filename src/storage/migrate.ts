@@ -143,7 +143,8 @@ export function requireKnownMigrations(
   const unknown = applied.findLast(({ name }) => !migrations.some((migration) => migration.name === name))
   if (!unknown) return
   const message = `the data was migrated by version ${unknown.version} of the controller (${unknown.name}), and this is the older version ${version.version}`
-  const remedy = `run version ${unknown.version} or later, or restore a backup that version ${version.version} made: controller db restore FILE`
+  // The backup that the upgrade made names the newer version, which wrote the file, although it holds the older data.
+  const remedy = `run version ${unknown.version} or later, or restore a backup from before that upgrade, which made one itself (controller-TIME-migration.tar.gz): controller db restore FILE`
   throw new DataDirectoryError('NEWER_DATABASE', message, remedy)
 }
 

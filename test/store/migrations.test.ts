@@ -192,6 +192,16 @@ describe('an older program', () => {
     })
   })
 
+  it('is told to restore the backup of the upgrade, which the newer version made', async () => {
+    migrateByNewer()
+
+    await expect(testController({ directory })).rejects.toMatchObject({
+      remedy: expect.stringMatching(
+        /a backup from before that upgrade, which made one itself \(\S+-migration\.tar\.gz\)/,
+      ),
+    })
+  })
+
   it('refuses a backup that a newer one made', async () => {
     const world = await testController({ directory })
     const database = new Sqlite(getDataPaths(directory).database)
