@@ -2,7 +2,7 @@
 // its parts one by one instead.
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { SourceError } from './source-error.ts'
+import { SourceError, toRightsError } from './source-error.ts'
 
 export interface ConfigurationOptions {
   readonly path: string
@@ -120,7 +120,7 @@ export class SourceConfiguration {
       return { content: readFileSync(path, 'utf8'), path }
     } catch (error) {
       const problem = `${path}, which ${this.describe(key)} names, cannot be read`
-      throw new SourceError('FILE_UNUSABLE', problem, this.#remedyForFile, error)
+      throw toRightsError(problem, error) ?? new SourceError('FILE_UNUSABLE', problem, this.#remedyForFile, error)
     }
   }
 

@@ -1,19 +1,22 @@
 // The files of OpenZiti's controller while they are read: they must not be in use, and are not changed.
 import { createHash } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
   createReadStream,
   createWriteStream,
   existsSync,
   openSync,
   readFileSync,
   readSync,
+  type Stats,
   statSync,
 } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { damage } from './bolt-page.ts'
-import { SourceError } from './source-error.ts'
+import { SourceError, toRightsError } from './source-error.ts'
 
 const LOCKS = '/proc/locks'
 /** The first bytes of a file that is compressed by gzip. */
@@ -24,11 +27,7 @@ const MAX_UNPACKED_BYTES = 8 * 2 ** 30
 
 /** @throws SourceError if a process has the database open: its pages change while they are read */
 export function requireUnlocked(path: string): void {
-  if (!existsSync(path)) {
-    const remedy = '--database FILE, or --path-prefix OLD=NEW if the files are elsewhere on this machine'
-    throw new SourceError('NO_DATABASE', `${path}, the database of the configuration, does not exist`, remedy)
-  }
-  if (!statSync(path).isFile()) throw new SourceError('NOT_A_DATABASE', `${path} is not a file`, '--database FILE')
+  if (!statDatabase(path).isFile()) throw new SourceError('NOT_A_DATABASE', `${path} is not a file`, '--database FILE')
   // Linux lists locks; elsewhere the digest tells a database that changes.
   if (!existsSync(LOCKS)) return
   const { ino } = statSync(path)
@@ -38,6 +37,21 @@ export function requireUnlocked(path: string): void {
   if (!isLocked) return
   const remedy = "stop OpenZiti's controller, or adopt a snapshot: ziti edge db snapshot, then --database FILE"
   throw new SourceError('DATABASE_IN_USE', `a process has ${path} open`, remedy)
+}
+
+function statDatabase(path: string): Stats {
+  try {
+    const status = statSync(path)
+    accessSync(path, constants.R_OK)
+    return status
+  } catch (error) {
+    const remedy = '--database FILE, or --path-prefix OLD=NEW if the files are elsewhere on this machine'
+    const problem = `${path}, the database of the configuration,`
+    throw (
+      toRightsError(`${problem} cannot be read`, error) ??
+      new SourceError('NO_DATABASE', `${problem} does not exist`, remedy, error)
+    )
+  }
 }
 
 /** Returns the SHA-256 of a file, in hexadecimal. */

@@ -1,10 +1,12 @@
 // The database that an operator states: open in another process, not a file, or on a disk without space for it.
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
+import { SourceConfiguration } from '../../src/adopt/source-configuration.ts'
+import { requireUnlocked } from '../../src/adopt/source-files.ts'
 import { adoptNetwork } from '../../src/adopt.ts'
 import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
 import { TestClock } from '../world/controller.ts'
@@ -24,6 +26,43 @@ const adopt = (path = database) =>
     ...{ clock: new TestClock(NETWORK_TIME), osUser: 'operator' },
   })
 
+const isRoot = process.geteuid?.() === 0
+// An account without rights.
+const UNPRIVILEGED = 65_534
+
+/** A folder that only root can enter, or none if the tests are not root's. */
+function makeClosedFolder(name: string): string {
+  const path = join(folder, name)
+  mkdirSync(path, { mode: isRoot ? 0o700 : 0 })
+  return path
+}
+
+/** The error of the work, with the rights of another account if the tests are root's. */
+function catchWithoutRights(work: () => unknown): unknown {
+  if (isRoot) process.seteuid?.(UNPRIVILEGED)
+  try {
+    return work()
+  } catch (error) {
+    return error
+  } finally {
+    if (isRoot) process.seteuid?.(0)
+  }
+}
+
+it('a key that this account may not read leads to another account, and not to another path', () => {
+  const key = join(makeClosedFolder('keys'), 'signer.key')
+  const configuration = join(tmpdir(), `adopt-${process.pid}.yaml`)
+  writeFileSync(configuration, `key: ${key}\n`)
+  const source = SourceConfiguration.read({ path: configuration, env: {} })
+  rmSync(configuration)
+
+  expect(catchWithoutRights(() => source.pem('key'))).toMatchObject({
+    code: 'FILE_UNUSABLE',
+    message: `${key}, which key names, cannot be read: permission denied`,
+    remedy: expect.stringMatching(/as an account that can read the files.*chown -R/),
+  })
+})
+
 describe('a database', () => {
   it.skipIf(lacks('flock', hasFlock))('that a process has open is refused until the process ends', async () => {
     const holder = spawn('flock', [database, 'sh', '-c', 'echo held; cat'], { stdio: ['pipe', 'pipe', 'ignore'] })
@@ -34,6 +73,15 @@ describe('a database', () => {
     await new Promise((resolve) => holder.once('close', resolve))
     const adoption = await adopt()
     adoption.discard()
+  })
+
+  it('in a folder that this account may not enter is not taken for a missing one', () => {
+    const closed = makeClosedFolder('closed')
+    expect(catchWithoutRights(() => requireUnlocked(join(closed, 'ctrl.db')))).toMatchObject({
+      code: 'FILE_UNUSABLE',
+      message: expect.stringMatching(/cannot be read: permission denied$/),
+      remedy: expect.stringContaining('as an account that can read the files'),
+    })
   })
 
   it('that does not exist, or is a directory, is refused', async () => {
