@@ -1,4 +1,5 @@
 // Sign-ins by certificate again and again: the issuers that a client presents are read from one connection, and judged on each.
+import { webcrypto, X509Certificate } from 'node:crypto'
 import { TLSSocket } from 'node:tls'
 import { beforeEach, expect, it, vi } from 'vitest'
 import { issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
@@ -100,6 +101,44 @@ it('the issuers of an earlier sign-in do not count as presented if another certi
   await people.signInBy(at, device)
 
   expect(await countReadings({ ...device, chain: own + impostor.pem })).toMatchObject({ status: 200, isImproper: true })
+})
+
+/**
+ * Has the root of the controller lead to that of an operator, by a certificate that is returned: then the intermediate that devices get
+ * leads to no root alone.
+ */
+async function raiseRoot(): Promise<string> {
+  const { authority } = world.controller
+  const { root, intermediate } = authority
+  const spki = root.publicKey.export({ type: 'spki', format: 'der' })
+  const algorithm =
+    root.publicKey.asymmetricKeyType === 'rsa'
+      ? { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+      : { name: 'ECDSA', namedCurve: 'P-256' }
+  const publicKey = await webcrypto.subtle.importKey('spki', spki, algorithm, true, ['verify'])
+  const above = await makeAuthority('CN=root of an operator')
+  const between = await issue(root.subject.split('\n').join(', '), above, {
+    isAuthority: true,
+    keys: { publicKey, privateKey: above.keys.privateKey },
+  })
+  const roots = [new X509Certificate(above.pem)]
+  const anchors = [...roots, new X509Certificate(between.pem), intermediate.certificate]
+  vi.spyOn(authority, 'trust', 'get').mockReturnValue({ anchors, roots })
+  return between.pem
+}
+
+it('a device that presents its issuer, but not what is between that and the root, is told so', async () => {
+  const device = await people.device()
+  const [own = '', issuer = ''] = splitPem(device.chain)
+  const between = await raiseRoot()
+
+  const lacking = await countReadings({ ...device, chain: own + issuer })
+  const complete = await countReadings({ ...device, chain: own + issuer + between })
+  const again = await countReadings({ ...device, chain: own + issuer + between })
+
+  expect(lacking).toMatchObject({ status: 200, isImproper: true })
+  expect(complete).toEqual({ status: 200, isImproper: false, readings: 1 })
+  expect(again).toEqual({ ...complete, readings: 0 })
 })
 
 it('a device signs in as before after it has presented another path', async () => {

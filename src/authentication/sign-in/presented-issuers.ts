@@ -8,7 +8,7 @@ import { LRUCache } from 'lru-cache'
 import { MAX_PRESENTED_CERTIFICATES } from '../../pki/chains.ts'
 import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 
-// Some 50,000 clients that present the authority of an operator, and nothing between it and them.
+// Some 50,000 clients that present nothing but issuers that are known.
 const MAX_BYTES = 16 * 1024 * 1024
 const ENTRY_BYTES = 300
 // The memory that OpenSSL allocates for a certificate; see parsed-certificates.ts.
@@ -25,7 +25,7 @@ interface PresentedPath {
 const MAX_NAMESAKES = 4
 const MAX_INTERMEDIATE_BYTES = 16 * 1024 * 1024
 
-/** By the fingerprint of the client's own certificate; only of clients of operators' authorities that signed in, so that no other can fill the memory. */
+/** By the fingerprint of the client's own certificate; only of clients that signed in, so that no other can fill the memory. */
 export class PresentedIssuers {
   readonly #paths = new LRUCache<string, PresentedPath>({
     maxSize: MAX_BYTES,
@@ -69,8 +69,8 @@ export class PresentedIssuers {
   }
 
   /**
-   * Lists what a client may have presented, its own certificate first: the intermediates of its authority, if its issuer is there; what is
-   * read at little cost; that with the intermediates by which others led to their authority; and everything. The next is needed only if the one before leads to no authority.
+   * Lists what a client may have presented, its own certificate first: what is read at little cost, that with the intermediates by
+   * which others led to their authority, and everything. The next is needed only if the one before leads to no authority.
    * A session that is resumed has the own certificate only, and the issuers that the client presented are among those that are known.
    * @param isKnown whether the client has proven to be one that is known here
    * @param intermediates those of the authority that the client must lead to, as far as that is certain
@@ -80,9 +80,6 @@ export class PresentedIssuers {
     isKnown: boolean,
     intermediates: readonly X509Certificate[] = [],
   ): Generator<readonly X509Certificate[]> {
-    const own = peer.readOwn()
-    // OpenSSL has found the issuer among what the client presents, by its name and key: reading it from the connection would tell no more.
-    if (own && intermediates.length > 0 && peer.isIssuerPresented) yield [own, ...intermediates]
     const path = peer.readAll()
     if (peer.isResumed) {
       const issuers = peer.isPresentedAlone ? [] : [...intermediates, ...this.findAbove(path[0])]

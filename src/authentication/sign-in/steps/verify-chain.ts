@@ -6,15 +6,29 @@ import type { ChainVerdict } from '../client-trust.ts'
 import type { SignInAttempt, Step } from '../sign-in-attempt.ts'
 
 export const verifyChain: Step = (attempt) => {
-  const verdict = judgeCachedPath(attempt) ?? judgePresentedPath(attempt)
+  const verdict = judgeKnownIssuer(attempt) ?? judgeCachedPath(attempt) ?? judgePresentedPath(attempt)
   attempt.isChainProper = verdict.isProper
   attempt.authority = verdict.registered
   attempt.claim = verdict.claim
 }
 
 /**
- * If the client presents the issuer of its certificate, judges the certificate with the issuers by which it led to the authority of an
- * operator before: whether all of them are valid now, and the authority is trusted now. Undefined if it leads to none.
+ * If the client presents the issuer of its certificate, and that is an intermediate of the controller, judges the certificate with it.
+ * OpenSSL has found the issuer by its name and key: to read it from the connection would tell no more. Undefined if a root is not right
+ * above it, because then what else the client presents matters.
+ */
+function judgeKnownIssuer(attempt: SignInAttempt): ChainVerdict | undefined {
+  const { authenticator, certificate, credentials, parts } = attempt
+  if (authenticator?.caId !== null || !credentials.peer.isIssuerPresented) return undefined
+  const issuers = parts.auth.clientTrust.listOwnIntermediates().filter((one) => certificate.checkIssued(one))
+  if (issuers.length === 0) return undefined
+  const verdict = judgeChain(attempt, [certificate, ...issuers])
+  return verdict?.isProper ? verdict : undefined
+}
+
+/**
+ * If the client presents the issuer of its certificate, judges the certificate with the issuers by which it led to its
+ * authority before: whether all of them are valid now, and the authority is trusted now. Undefined if it leads to none.
  */
 function judgeCachedPath(attempt: SignInAttempt): ChainVerdict | undefined {
   const { authenticator, credentials, parts } = attempt
@@ -43,11 +57,9 @@ function judgePresentedPath(attempt: SignInAttempt): ChainVerdict {
       )
     }
     const verdict = judgeChain(attempt, presented, checks)
-    if (verdict?.registered) {
-      presentedIssuers.addIntermediates(presented.slice(1))
-      if (authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
-        presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
-    }
+    if (verdict?.registered) presentedIssuers.addIntermediates(presented.slice(1))
+    if (verdict && authenticator?.fingerprint256 && verdict.isProper && credentials.peer.isIssuerPresented)
+      presentedIssuers.add(authenticator.fingerprint256, presented.slice(1), verdict.anchors)
     if (verdict) return verdict
     if (!canLackIssuers) break
   }
