@@ -7,16 +7,18 @@ import type { Server, Socket } from 'node:net'
 const ACCEPTED_BEFORE_ONE_BEGINS = 16
 // However long the turns are that connections arrive in, a handshake begins once in this time, so that those who are there do not keep others out.
 const MAX_PAUSE_MS = 10
-// Otherwise. What each turn begins bounds how long the requests of others wait for it.
-const MAX_BEGUN_IN_A_TURN = 2
+// Otherwise, one begins in this time: more than a core serves, and few enough that those whose clients respond at the same moment delay nothing.
+const MIN_PAUSE_MS = 1
+// What each turn begins bounds how long the requests of others wait for it.
+const MAX_BEGUN_IN_A_TURN = 4
 
 export class HandshakesInTurn {
   readonly #begin: (socket: Socket) => void
   readonly #waiting = new Set<Socket>()
   /** How many may begin now. */
-  #credit = 0
+  #credit = MAX_BEGUN_IN_A_TURN
+  #creditedAt = performance.now()
   #acceptedInTurn = 0
-  #turnBeganAt = 0
   #isScheduled = false
 
   /** @param begin begins the handshake on a connection from which nothing was read, or what was read was put back */
@@ -34,30 +36,34 @@ export class HandshakesInTurn {
       socket.on('error', ignoreError)
       return
     }
-    this.#schedule()
-    this.#begin(socket)
-  }
-
-  #schedule(): void {
     this.#isScheduled = true
-    this.#turnBeganAt = performance.now()
     setImmediate(() => this.#takeTurn())
+    this.#begin(socket)
   }
 
   #takeTurn(): void {
     const hasAccepted = this.#acceptedInTurn > 0
     this.#acceptedInTurn = 0
-    this.#isScheduled = false
-    const turnMs = performance.now() - this.#turnBeganAt
-    const earned = hasAccepted ? Math.max(1 / ACCEPTED_BEFORE_ONE_BEGINS, turnMs / MAX_PAUSE_MS) : MAX_BEGUN_IN_A_TURN
-    this.#credit = Math.min(this.#credit + earned, MAX_BEGUN_IN_A_TURN)
+    this.#earnCredit(hasAccepted)
     for (const socket of this.#waiting) {
       if (this.#credit < 1) break
       this.#credit -= 1
       this.#waiting.delete(socket)
       void this.#beginUnlessLeft(socket)
     }
-    if (hasAccepted || this.#waiting.size > 0) this.#schedule()
+    this.#isScheduled = hasAccepted || this.#waiting.size > 0
+    if (hasAccepted) setImmediate(() => this.#takeTurn())
+    else if (this.#isScheduled) setTimeout(() => this.#takeTurn(), MIN_PAUSE_MS)
+  }
+
+  #earnCredit(hasAccepted: boolean): void {
+    const now = performance.now()
+    const elapsedMs = now - this.#creditedAt
+    this.#creditedAt = now
+    const earned = hasAccepted
+      ? Math.max(1 / ACCEPTED_BEFORE_ONE_BEGINS, elapsedMs / MAX_PAUSE_MS)
+      : elapsedMs / MIN_PAUSE_MS
+    this.#credit = Math.min(this.#credit + earned, MAX_BEGUN_IN_A_TURN)
   }
 
   /** A client that has waited for longer than it is willing to costs no handshake. */
