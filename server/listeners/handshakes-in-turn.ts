@@ -9,7 +9,7 @@ const ACCEPTED_BEFORE_ONE_BEGINS = 16
 const MAX_PAUSE_MS = 10
 // Otherwise, one begins in this time: more than a core serves, and few enough that those whose clients respond at the same moment delay nothing.
 const MIN_PAUSE_MS = 1
-// What each turn begins bounds how long the requests of others wait for it.
+// So many in one turn at most: that bounds how long the requests of others wait for it.
 const MAX_BEGUN_IN_A_TURN = 4
 
 export class HandshakesInTurn {
