@@ -73,7 +73,8 @@ export class RoutersInTurn {
         await work()
         return this.#duty.isHeld
       } catch (error) {
-        if (attempt === 1) this.#parts.controller.log.error({ err: error }, 'routers cannot be served yet')
+        // Not the first time: a controller that has lost the log for a moment says so itself, and one that stops needs it no more.
+        if (attempt === 2) this.#parts.controller.log.error({ err: error }, 'routers cannot be served yet')
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
