@@ -147,7 +147,10 @@ class Caller {
     this.#connection = this.#options.open(secureContext, {
       onOpen,
       onResponse: (response) => this.#onResponse(response),
-      onFailure: (error) => this.#onFailure(error),
+      onFailure: (error) => {
+        this.#connection = undefined
+        this.#onFailure(error)
+      },
     })
   }
 
@@ -159,7 +162,8 @@ class Caller {
     }
     const send = () => this.#connection?.send(next.request)
     this.#begunAt = performance.now()
-    if (this.#options.connectsEachTime) this.#open(next.secureContext, send)
+    // One that was idle for long has been closed.
+    if (this.#options.connectsEachTime || !this.#connection) this.#open(next.secureContext, send)
     else send()
   }
 
