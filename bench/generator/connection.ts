@@ -23,8 +23,6 @@ export interface ConnectionOptions {
   readonly localAddress?: string
   /** The ticket of a TLS session to resume. */
   readonly session?: Buffer | undefined
-  /** It fails if it takes longer than that to connect. */
-  readonly maxHandshakeMs?: number
 }
 
 /** Receives the events of a connection. After `onFailure` nothing else comes. */
@@ -42,7 +40,7 @@ export class Connection {
   #isOver = false
 
   constructor(options: ConnectionOptions, events: ConnectionEvents) {
-    const { target, secureContext, keepsBodies = false, localAddress, session, maxHandshakeMs } = options
+    const { target, secureContext, keepsBodies = false, localAddress, session } = options
     const reader = new ResponseReader({ keepsBodies })
     const buffer = Buffer.allocUnsafe(READ_BUFFER_BYTES)
     const fail = (error: Error) => {
@@ -76,10 +74,6 @@ export class Connection {
     this.#socket = connect(tlsOptions)
     this.#socket.setNoDelay(true)
     this.#socket.on('secureConnect', events.onOpen)
-    if (maxHandshakeMs !== undefined) {
-      const timer = setTimeout(() => fail(new Error('the handshake took too long')), maxHandshakeMs)
-      this.#socket.once('secureConnect', () => clearTimeout(timer)).once('close', () => clearTimeout(timer))
-    }
     if (events.onTicket) this.#socket.on('session', (ticket) => events.onTicket?.(ticket))
     this.#socket.on('error', fail)
     this.#socket.on('close', () => fail(new Error('the server closed the connection')))

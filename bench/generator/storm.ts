@@ -17,8 +17,6 @@ export const SERVICE = '{service}'.padEnd(26, '.')
 // A client whose connection fails tries again after a random part of a time that doubles.
 const FIRST_BACKOFF_MS = 100
 const MAX_BACKOFF_MS = 5_000
-// As Go SDKs.
-const MAX_HANDSHAKE_MS = 10_000
 const PREPARED_AT_ONCE = 8
 const BEGUN_TOGETHER = 8
 const TOO_MANY_REQUESTS = 429
@@ -179,7 +177,6 @@ export class StormLoad implements Load {
     const { member, secureContext, ticket } = client
     return openConnection({
       ...{ target: this.#target, secureContext, localAddress: member.address, session: ticket },
-      maxHandshakeMs: MAX_HANDSHAKE_MS,
       onTicket: (ticket) => {
         if (this.#storm.resumes) client.ticket = ticket
       },
