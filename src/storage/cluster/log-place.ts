@@ -1,9 +1,7 @@
 // The place of the log that controllers share, and the key and the name to use it: from settings and files.
-import { readFileSync } from 'node:fs'
-import { describeSystemError } from '../../foundation/system-errors.ts'
 import { getAdvertisedAddress } from '../../settings/addresses.ts'
-import { invalidSettingError } from '../../settings/config.ts'
 import { getDataPaths } from '../../settings/data-directory.ts'
+import { readSettingFile } from '../../settings/setting-files.ts'
 import { ConfigError } from '../../settings/setting-types.ts'
 import type { Config } from '../../settings/settings.ts'
 import type { LogDatabase } from '../postgres/log-connection.ts'
@@ -41,19 +39,9 @@ export function findLogPlace(directory: string, config: Config): LogPlace | unde
     clusterKey: loadClusterKey(clusterKeyFile),
     database: {
       url,
-      password: readFileOf(config, 'cluster.passwordFile')?.trimEnd(),
-      ca: readFileOf(config, 'cluster.caFile'),
+      password: readSettingFile(config, 'cluster.passwordFile')?.trimEnd(),
+      ca: readSettingFile(config, 'cluster.caFile'),
       isPlain: !config['cluster.tls'],
     },
-  }
-}
-
-function readFileOf(config: Config, key: 'cluster.passwordFile' | 'cluster.caFile'): string | undefined {
-  const path = config[key]
-  if (path === undefined) return undefined
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    throw invalidSettingError(config, key, `names ${path}, which cannot be read: ${describeSystemError(error)}`)
   }
 }
