@@ -1,24 +1,25 @@
-// Begins the TLS handshakes of a crowd in turn, so that all of it is accepted meanwhile, and those who are back are served.
+// Begins the TLS handshakes of many clients in turn, so that all of them are accepted meanwhile, and those that have connected are served.
 import type { Server, Socket } from 'node:net'
 
-// The event loop accepts one connection in each of its turns, and the kernel holds no more than `net.core.somaxconn` for it: of those beyond, it
-// drops the packets, and their clients try again after times that double. So while connections arrive in turn after turn, the turns are kept
-// short: to accept so many costs a fifth of what the handshake and the first requests of one client do.
+// The event loop accepts one connection in each turn, and the kernel queues no more than `net.core.somaxconn`. It drops the packets of further
+// clients, which retry after delays that double. So while each turn accepts a connection, few handshakes begin, and the turns stay short:
+// accepting so many connections costs a fifth of the handshake and the first requests of one client.
 const ACCEPTED_BEFORE_ONE_BEGINS = 16
-// However long the turns are that connections arrive in, a handshake begins once in this time, so that those who are there do not keep others out.
+// Meanwhile, one handshake begins at least this often, however long the turns are, so that clients that are connected do not keep others out.
 const MAX_PAUSE_MS = 10
-// Otherwise, one begins in this time: more than a core serves, and few enough that those whose clients respond at the same moment delay nothing.
+// Otherwise, one begins this often: faster than a core completes them, but slowly enough that clients that all respond in the same turn delay
+// nothing else.
 const MIN_PAUSE_MS = 1
-// So many in one turn at most: that bounds how long the requests of others wait for it.
+// Bounds how long the requests of other clients wait for the handshakes that begin in one turn.
 const MAX_BEGUN_IN_A_TURN = 4
 
-export class HandshakesInTurn {
+class HandshakesInTurn {
   readonly #begin: (socket: Socket) => void
   readonly #waiting = new Set<Socket>()
   /** How many may begin now. */
   #credit = MAX_BEGUN_IN_A_TURN
   #creditedAt = performance.now()
-  #acceptedInTurn = 0
+  #hasAccepted = false
   #isScheduled = false
 
   /** @param begin begins the handshake on a connection from which nothing was read, or what was read was put back */
@@ -26,9 +27,9 @@ export class HandshakesInTurn {
     this.#begin = begin
   }
 
-  /** Begins the handshake on a connection that is paused: at once, or in its turn if connections arrive in turn after turn. */
+  /** Begins the handshake on a paused connection: at once, or later if the turns before accepted connections too. */
   add(socket: Socket): void {
-    this.#acceptedInTurn += 1
+    this.#hasAccepted = true
     if (this.#isScheduled) {
       this.#waiting.add(socket)
       socket.once('close', () => this.#waiting.delete(socket))
@@ -42,8 +43,8 @@ export class HandshakesInTurn {
   }
 
   #takeTurn(): void {
-    const hasAccepted = this.#acceptedInTurn > 0
-    this.#acceptedInTurn = 0
+    const hasAccepted = this.#hasAccepted
+    this.#hasAccepted = false
     this.#earnCredit(hasAccepted)
     for (const socket of this.#waiting) {
       if (this.#credit < 1) break
@@ -66,7 +67,7 @@ export class HandshakesInTurn {
     this.#credit = Math.min(this.#credit + earned, MAX_BEGUN_IN_A_TURN)
   }
 
-  /** A client that has waited for longer than it is willing to costs no handshake. */
+  /** A client that has given up waiting costs no handshake. */
   async #beginUnlessLeft(socket: Socket): Promise<void> {
     if (await hasLeft(socket)) {
       socket.destroy()
@@ -99,7 +100,7 @@ async function hasLeft(socket: Socket): Promise<boolean> {
 
 function ignoreError(): void {}
 
-/** Has a TLS server begin its handshakes in turn. It has to pause its connections. @param admit whether to begin one at all */
+/** Makes a TLS server that pauses its connections begin their handshakes in turn. @param admit whether to begin a handshake at all */
 export function beginHandshakesInTurn(server: Server, admit: (socket: Socket) => boolean): void {
   const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]
   const handshakes = new HandshakesInTurn((socket) => {
