@@ -22,8 +22,8 @@ export const SHARED_TABLES: readonly string[] = [
 ]
 
 /**
- * The tables whose rows are also written to files beside the database. The rows are on disk first, because a new file may replace the only
- * key that decrypts older rows.
+ * The tables whose rows are also written to files next to the database. The rows must reach the disk first, because a new file may replace
+ * the only key that decrypts older rows.
  */
 export const TABLES_THAT_FILES_FOLLOW: ReadonlySet<string> = new Set(['shared_files'])
 
