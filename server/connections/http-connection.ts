@@ -24,9 +24,9 @@ export class HttpConnection {
   readonly socket: Socket
   /** The listener that accepted it; undefined for requests within the process. */
   listener: ListenerConfig | undefined
-  /** The response to the request that came last. */
+  /** The response to the request that came last, until it is closed. */
   latestResponse: ServerResponse | undefined
-  /** The response to the request that is run, or was run last. */
+  /** The response to the request that is run, until it is closed and the whole request has arrived. */
   runningResponse: ServerResponse | undefined
   /** The certificates that were taken from the socket, which does not have them any more. */
   takenCertificates: readonly X509Certificate[] | undefined
@@ -46,6 +46,12 @@ export class HttpConnection {
 
   constructor(socket: Socket) {
     this.socket = socket
+  }
+
+  /** Lets go of a response that is closed: it and its request would stay in memory until the next request, on each idle connection. */
+  release(response: ServerResponse): void {
+    if (this.latestResponse === response) this.latestResponse = undefined
+    if (this.runningResponse === response && response.req.complete) this.runningResponse = undefined
   }
 
   /** Counts a response body against the limits, as `UnsentBytes.hold` does. */

@@ -8,6 +8,7 @@ export function serveInOrder(request: IncomingMessage, response: ServerResponse,
   const connection = getConnection(request.socket)
   const previous = connection.latestResponse
   connection.latestResponse = response
+  response.on('close', releaseResponse)
   if (!previous || previous.closed) {
     serve(request, response)
     return
@@ -18,4 +19,8 @@ export function serveInOrder(request: IncomingMessage, response: ServerResponse,
       if (connection.socket.writable) serve(request, response)
     })
   })
+}
+
+function releaseResponse(this: ServerResponse): void {
+  getConnection(this.req.socket).release(this)
 }
