@@ -11,7 +11,7 @@ const MAX_PAUSE_MS = 10
 // nothing else.
 const MIN_PAUSE_MS = 1
 // Bounds how long the requests of other clients wait for the handshakes that begin in one turn.
-const MAX_BEGUN_IN_A_TURN = 4
+const MAX_BEGUN_IN_A_TURN = 2
 
 class HandshakesInTurn {
   readonly #begin: (socket: Socket) => void
