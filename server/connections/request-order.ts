@@ -9,7 +9,7 @@ export function serveInOrder(request: IncomingMessage, response: ServerResponse,
   const previous = connection.latestResponse
   connection.latestResponse = response
   response.on('close', releaseResponse)
-  if (!previous || previous.closed) {
+  if (!previous) {
     serve(request, response)
     return
   }

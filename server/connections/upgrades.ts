@@ -26,7 +26,7 @@ export function serveUpgrades(
     const connection = getConnection(socket)
     const { latestResponse } = connection
     // Nothing reads a body, and a response that is under way would be mixed with another one.
-    if (hasBody(request) || (latestResponse && !latestResponse.closed)) return refuse(socket)
+    if (hasBody(request) || latestResponse) return refuse(socket)
     connection.bytesBehindUpgrade = head
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false

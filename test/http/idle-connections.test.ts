@@ -12,11 +12,13 @@ describe('an idle connection', () => {
   const openConnections = new OpenConnections()
   let server: Server
   let connection: HttpConnection
+  let closed: Promise<unknown>
 
   beforeEach(async () => {
     const serve: RequestListener = (request, response) => {
       openConnections.beginResponse(response)
       connection = getConnection(request.socket)
+      closed = once(response, 'close')
       response.end('served')
     }
     server = createServer((request, response) => serveInOrder(request, response, serve))
@@ -32,7 +34,7 @@ describe('an idle connection', () => {
 
     const [response] = (await once(get({ host: '127.0.0.1', port, agent }), 'response')) as [IncomingMessage]
     await once(response.resume(), 'end')
-    await new Promise((resolve) => setImmediate(resolve))
+    await closed
 
     expect(connection.latestResponse).toBeUndefined()
     expect(connection.runningResponse).toBeUndefined()
