@@ -99,7 +99,7 @@ export async function listen(app: FastifyInstance, controller: Controller): Prom
         ? createTlsServer(app, controller, listener, clients, controlListener)
         : createPlainServer(app, controller, listener, clients)
       const admit = (socket: Socket) => connections.admit(socket)
-      if (listener.tls) beginHandshakesInTurn(server, admit)
+      if (listener.tls) beginHandshakesInTurn(server, { admit, timeoutMs: config['limits.headerTime'] })
       else server.on('connection', admit)
       servers.push(server)
       // One controller of a cluster at a time binds it.

@@ -9,6 +9,7 @@ import { openTls, parseResponse, rawTarget, readToEnd } from '../world/raw-reque
 import { useControllerPerTest } from '../world/use-controller.ts'
 
 const CROWD = 100
+const TIMEOUT_MS = 60_000
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 const countConnections = (server: Server) => promisify(server.getConnections.bind(server))()
@@ -53,7 +54,7 @@ describe('of connections that are accepted in turn after turn', () => {
   beforeEach(async () => {
     begun = []
     server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => begun.push(socket))
-    beginHandshakesInTurn(server, () => true)
+    beginHandshakesInTurn(server, { admit: () => true, timeoutMs: TIMEOUT_MS })
     await once(server.listen(0, '127.0.0.1'), 'listening')
     port = (server.address() as AddressInfo).port
   })
@@ -80,6 +81,15 @@ describe('of connections that are accepted in turn after turn', () => {
     const said = await Promise.all(begun.map(async (socket) => String((await once(socket.resume(), 'data'))[0])))
 
     expect(said.toSorted()).toEqual(names.map((name) => `${name}\n`).toSorted())
+  })
+
+  it('one whose client sends more than any handshake begins with does not begin', async () => {
+    const [socket] = (await connectAll(['client'])) as [Socket]
+    socket.on('error', () => {}).write(Buffer.alloc(1024 * 1024))
+
+    await new Promise((resolve) => socket.once('close', resolve))
+
+    expect(begun).toEqual([])
   })
 
   it.each([

@@ -68,6 +68,14 @@ describe('a client that is slow', () => {
     expect(await untilClosed(socket)).toBe('')
   })
 
+  it('to go on with its handshake is cut', async () => {
+    const socket = connectTcp(at)
+    open.push(socket)
+    socket.write(Buffer.of(0x16, 3, 1))
+
+    expect(await untilClosed(socket)).toBe('')
+  })
+
   it('to send its headers is told so, and cut', async () => {
     const socket = await secured()
     socket.write('GET /version HTTP/1.1\r\nhost: x\r\n')

@@ -58,6 +58,8 @@ export async function issue(
     signingAlgorithm: { ...(signer.algorithm as object), ...(signer.hash ? { hash: signer.hash } : {}) },
     extensions: [
       new x509.BasicConstraintsExtension(isAuthority, undefined, true),
+      // RFC 5280 4.2.1.2 requires it of authorities.
+      ...(isAuthority ? [await x509.SubjectKeyIdentifierExtension.create(keys.publicKey)] : []),
       ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
       ...(options.keyUsage === undefined ? [] : [new x509.KeyUsagesExtension(options.keyUsage, true)]),
       ...(purposes.length > 0 ? [new x509.ExtendedKeyUsageExtension([...purposes])] : []),
