@@ -49,7 +49,7 @@ export class HttpConnection {
   }
 
   /** Lets go of a response that is closed: it and its request would stay in memory until the next request, on each idle connection. */
-  release(response: ServerResponse): void {
+  releaseResponse(response: ServerResponse): void {
     if (this.latestResponse === response) this.latestResponse = undefined
     if (this.runningResponse === response && response.req.complete) this.runningResponse = undefined
   }

@@ -22,5 +22,5 @@ export function serveInOrder(request: IncomingMessage, response: ServerResponse,
 }
 
 function releaseResponse(this: ServerResponse): void {
-  getConnection(this.req.socket).release(this)
+  getConnection(this.req.socket).releaseResponse(this)
 }

@@ -263,7 +263,7 @@ describe('the doctor', () => {
     rmdirSync(folder)
     expect(diagnoses).toEqual([
       expect.objectContaining({
-        message: `backup.directory names ${folder}, which cannot be written to: EACCES`,
+        message: `backup.directory names ${folder}, which cannot be written to: permission denied`,
         remedy: expect.stringContaining('ReadWritePaths'),
       }),
     ])

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads'
 import type { Clock } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
+import { describeSystemError } from '../../foundation/system-errors.ts'
 import { createPrivateDirectory } from '../../pki/files.ts'
 import {
   BACKUPS_FOLDER,
@@ -195,8 +196,7 @@ function requireWritable(folder: string): void {
   try {
     runAsOwner(folder, () => rmdirSync(mkdtempSync(join(folder, '.writable-'))))
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    throw new Error(`backup.directory names ${folder}, which cannot be written to: ${code ?? message}`, {
+    throw new Error(`backup.directory names ${folder}, which cannot be written to: ${describeSystemError(error)}`, {
       cause: error,
     })
   }
