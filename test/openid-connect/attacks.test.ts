@@ -161,11 +161,16 @@ describe('two uses of one refresh token at a time', () => {
     const tokens = await client.signIn(await people.person())
     const next = await refresh(client, tokens.refresh_token)
     world.clock.advance(GRACE_MS - 1)
-    const uses = [next.body.refresh_token, tokens.refresh_token, next.body.refresh_token, tokens.refresh_token]
+    const uses = [next.body.refresh_token, next.body.refresh_token, tokens.refresh_token, tokens.refresh_token]
     const responses = await Promise.all(uses.map((token) => refresh(client, token)))
 
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-    expect(new Set(responses.map(({ body }) => readClaims(body.refresh_token).jti)).size).toBe(1)
+    const successor = readClaims(next.body.refresh_token).jti
+    const [last, lastAgain, ...afterFirst] = responses.map(({ body }) => readClaims(body.refresh_token).jti)
+    expect(lastAgain).toBe(last)
+    expect(last).not.toBe(successor)
+    // They get the successor if they are processed before that is used: signatures are verified in threads, in any order.
+    for (const id of afterFirst) expect([successor, last]).toContain(id)
   })
 })
 
