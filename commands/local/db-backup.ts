@@ -55,10 +55,11 @@ export class DbBackup extends PrintingCommand {
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     const { readBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
     const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
+    const current = readOwner(directory, process.env)
     if (status !== undefined) {
       const older = await readBackupManifest({ file, passphrase })
       if (!older) await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
-      else if (older.owner && !isSameNetwork(older.owner, readOwner(directory))) {
+      else if (older.owner && !isSameNetwork(older.owner, current)) {
         await this.confirm(
           flags,
           `${file} is a backup of another controller, ${describeOwner(older.owner)}. Replace it?`,
@@ -72,6 +73,7 @@ export class DbBackup extends PrintingCommand {
         file,
         passphrase,
         now: systemClock.now(),
+        owner: current,
       }),
     ).catch((error: Error) => {
       // The backup is written under a name that begins with its own.
@@ -209,7 +211,7 @@ async function describeOtherNetwork(directory: string, source: BackupSource): Pr
   const { openBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
   const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
   const { owner: backup } = await openBackupManifest(source).catch(explainReadError(source.file))
-  const current = readOwner(directory)
+  const current = readOwner(directory, process.env)
   if (!backup || isSameNetwork(backup, current)) return undefined
   return `${directory} is of ${describeOwner(current)}, and ${source.file} is of another network: ${describeOwner(backup)}.`
 }

@@ -69,6 +69,14 @@ describe('scheduled backups', () => {
     expect(names()).toEqual([])
   })
 
+  it('name the address that the controller has by the environment', async () => {
+    const { controller } = await open({ advertise: ['by-environment.example.com:1280'] })
+
+    const { owner } = await controller.backups.create('scheduled')
+
+    expect(owner.address).toBe('by-environment.example.com:1280')
+  })
+
   it('are encrypted if a passphrase file is configured', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'backups-'))
     const passphraseFile = join(folder, 'passphrase')

@@ -316,6 +316,15 @@ describe('controller db restore', () => {
     expect(running).toMatchObject({ code: 8, stderr: expect.stringContaining('stop it first') })
   })
 
+  it('names the address of a controller that has it from the environment, as in a container', async () => {
+    const target = join(folder, 'of-container.tar.gz')
+    const variables = { ...env, CONTROLLER_ADVERTISE: '[by-environment.example.com:1280]' }
+
+    const backup = await commandLine(['db', 'backup', target, '--data-dir', directory], variables)
+
+    expect(backup.stdout).toContain('It is of by-environment.example.com:1280 (root SHA-256 ')
+  })
+
   it('leaves no directory that a failed restore made', async () => {
     const damaged = join(folder, 'damaged-for-new')
     writeFileSync(damaged, readFileSync(file).subarray(0, 5000))

@@ -7,6 +7,7 @@ import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import { describeSystemError } from '../../foundation/system-errors.ts'
 import { createPrivateDirectory } from '../../pki/files.ts'
+import { getAdvertisedAddress } from '../../settings/addresses.ts'
 import {
   BACKUPS_FOLDER,
   getDataPaths,
@@ -19,6 +20,7 @@ import { BackupError, type BackupErrorCode } from './backup-error.ts'
 import type { BackupReply } from './backup-thread.ts'
 import { type BackupOptions, type BackupReport, createBackup } from './create-backup.ts'
 import { type BackupKind, type NamedBackup, parseBackupName, toBackupName } from './file-names.ts'
+import { readOwner } from './owner.ts'
 import { readPassphrase } from './passphrase.ts'
 
 export interface BackupsOptions {
@@ -129,7 +131,8 @@ export class Backups {
     const passphrase = passphraseFile === undefined ? undefined : readPassphrase(passphraseFile)
     const now = clock.now()
     const file = join(this.folder, toBackupName(kind, now, passphrase !== undefined))
-    const report = await this.#run({ directory, file, passphrase, now, isForOwner: true })
+    const owner = { ...readOwner(directory), address: getAdvertisedAddress(config) }
+    const report = await this.#run({ directory, file, passphrase, now, owner, isForOwner: true })
     this.#prune(kind)
     return report
   }

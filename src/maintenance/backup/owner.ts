@@ -15,18 +15,18 @@ export interface BackupOwner {
   readonly rootFingerprint: string
 }
 
-/** Identifies the network of a data directory. */
-export function readOwner(directory: string): BackupOwner {
+/** Identifies the network of a data directory. @param env variables that change its settings, as those of the process */
+export function readOwner(directory: string, env: NodeJS.ProcessEnv = {}): BackupOwner {
   const { config, pki } = getDataPaths(directory)
   return runAsOwner(directory, () => {
     const root = new X509Certificate(readFileSync(join(pki, 'root.crt')))
-    return { address: readAddress(config), rootFingerprint: computeFingerprint256(root) }
+    return { address: readAddress(config, env), rootFingerprint: computeFingerprint256(root) }
   })
 }
 
-function readAddress(config: string): string {
+function readAddress(config: string, env: NodeJS.ProcessEnv): string {
   try {
-    return getAdvertisedAddress(readConfig(config))
+    return getAdvertisedAddress(readConfig(config, env))
   } catch (error) {
     // A backup is made of settings that do not work, too.
     if (error instanceof ConfigError) return ''
