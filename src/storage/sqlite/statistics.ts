@@ -7,6 +7,18 @@ import type { SqliteDatabase } from './connection.ts'
 const MAX_ANALYZED_ROWS = 200_000
 const SAMPLE = 1_000
 
+// From so many rows a value on, samples can tell frequent values from rare ones.
+const MIN_SAMPLED_ROWS = 100
+
+// Samples of values have SQLite prepare a statement again each time that a parameter which is compared with an indexed column changes. For
+// an index whose values are all rare they tell nothing; a column of times keeps them for its ranges.
+const dropSamplesOfRareValues = `
+  delete from sqlite_stat4 where idx in (
+    select idx from sqlite_stat1
+    where cast(substr(stat, instr(stat, ' ') + 1) as integer) < ${MIN_SAMPLED_ROWS}
+    and (select name from pragma_index_info(idx) where seqno = 0) not like '%at'
+  )`
+
 // By far the longest table, and one whose lists follow its own order.
 const SAMPLED = 'audit_records'
 
@@ -20,6 +32,9 @@ export async function analyzeTables(connection: SqliteDatabase, isClosed: () => 
     connection.pragma(`analysis_limit = ${isLarge ? SAMPLE : 0}`)
     connection.exec(`analyze "${table}"`)
   }
+  connection.exec(dropSamplesOfRareValues)
+  // Makes the change known to the planner.
+  connection.exec('analyze sqlite_schema')
   return true
 }
 
