@@ -54,12 +54,13 @@ export class DbBackup extends PrintingCommand {
     const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     const { readBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
-    const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
-    const current = readOwner(directory, process.env)
+    const { describeOwner, isSameNetwork, readAddress, readOwner } = await import(
+      '../../src/maintenance/backup/owner.ts'
+    )
     if (status !== undefined) {
       const older = await readBackupManifest({ file, passphrase })
       if (!older) await this.confirm(flags, `${file} exists, and is not known to be a backup. Replace it?`)
-      else if (older.owner && !isSameNetwork(older.owner, current)) {
+      else if (older.owner && !isSameNetwork(older.owner, readOwner(directory))) {
         await this.confirm(
           flags,
           `${file} is a backup of another controller, ${describeOwner(older.owner)}. Replace it?`,
@@ -73,7 +74,7 @@ export class DbBackup extends PrintingCommand {
         file,
         passphrase,
         now: systemClock.now(),
-        owner: current,
+        address: readAddress(directory, process.env),
       }),
     ).catch((error: Error) => {
       // The backup is written under a name that begins with its own.
@@ -209,9 +210,9 @@ async function describeRestored(
  */
 async function describeOtherNetwork(directory: string, source: BackupSource): Promise<string | undefined> {
   const { openBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')
-  const { describeOwner, isSameNetwork, readOwner } = await import('../../src/maintenance/backup/owner.ts')
+  const { describeOwner, isSameNetwork, readAddress, readOwner } = await import('../../src/maintenance/backup/owner.ts')
   const { owner: backup } = await openBackupManifest(source).catch(explainReadError(source.file))
-  const current = readOwner(directory, process.env)
+  const current = readOwner(directory, readAddress(directory, process.env))
   if (!backup || isSameNetwork(backup, current)) return undefined
   return `${directory} is of ${describeOwner(current)}, and ${source.file} is of another network: ${describeOwner(backup)}.`
 }

@@ -24,9 +24,8 @@ export function serveUpgrades(
     // The server listens to the socket no longer.
     socket.on('error', () => socket.destroy())
     const connection = getConnection(socket)
-    const { latestResponse } = connection
     // Nothing reads a body, and a response that is under way would be mixed with another one.
-    if (hasBody(request) || latestResponse) return refuse(socket)
+    if (hasBody(request) || connection.latestResponse) return refuse(socket)
     connection.bytesBehindUpgrade = head
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false

@@ -69,12 +69,12 @@ describe('scheduled backups', () => {
     expect(names()).toEqual([])
   })
 
-  it('name the address that the controller has by the environment', async () => {
-    const { controller } = await open({ advertise: ['by-environment.example.com:1280'] })
+  it('name the address that is in force, whatever the settings in the directory say', async () => {
+    const { controller } = await open({ advertise: ['in-force.example.com:1280'] })
 
     const { owner } = await controller.backups.create('scheduled')
 
-    expect(owner.address).toBe('by-environment.example.com:1280')
+    expect(owner.address).toBe('in-force.example.com:1280')
   })
 
   it('are encrypted if a passphrase file is configured', async () => {

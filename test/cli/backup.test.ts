@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -62,6 +63,28 @@ describe('controller db backup', () => {
     expect([backup.code, verification.code]).toEqual([0, 0])
     expect(readFileSync(sealed, 'latin1')).toMatch(/^age-encryption\.org\/v1\n/)
     expect([without.code, without.stderr]).toEqual([2, expect.stringMatching(/is encrypted\nTry: --passphrase-file/)])
+  })
+
+  it('names the address of a controller that has it from the environment, as in a container', async () => {
+    const target = join(folder, 'of-container.tar.gz')
+    const variables = { ...env, CONTROLLER_ADVERTISE: '[by-environment.example.com:1280]' }
+
+    const backup = await commandLine(['db', 'backup', target, '--data-dir', directory], variables)
+
+    expect(backup.stdout).toContain('It is of by-environment.example.com:1280 (root SHA-256 ')
+  })
+
+  it('says what helps if a file of the data directory is missing', async () => {
+    const lacking = join(folder, 'without-root')
+    cpSync(directory, lacking, { recursive: true })
+    rmSync(join(lacking, 'pki', 'root.crt'))
+
+    const { code, stderr } = await cli('db', 'backup', join(folder, 'without-root.tar.gz'), '--data-dir', lacking)
+
+    expect(code).not.toBe(0)
+    expect(stderr).toContain(
+      'root.crt cannot be used: no such file or directory\nTry: --data-dir with another directory',
+    )
   })
 
   it('refuses what is not a data directory, a backup, or a regular file', async () => {
@@ -314,15 +337,6 @@ describe('controller db restore', () => {
     expect(replacement).toMatchObject({ code: 2, stderr: expect.stringContaining(`another controller, ${owner}`) })
     expect(restore).toMatchObject({ code: 2, stderr: expect.stringContaining(`another network: ${owner}`) })
     expect(running).toMatchObject({ code: 8, stderr: expect.stringContaining('stop it first') })
-  })
-
-  it('names the address of a controller that has it from the environment, as in a container', async () => {
-    const target = join(folder, 'of-container.tar.gz')
-    const variables = { ...env, CONTROLLER_ADVERTISE: '[by-environment.example.com:1280]' }
-
-    const backup = await commandLine(['db', 'backup', target, '--data-dir', directory], variables)
-
-    expect(backup.stdout).toContain('It is of by-environment.example.com:1280 (root SHA-256 ')
   })
 
   it('leaves no directory that a failed restore made', async () => {

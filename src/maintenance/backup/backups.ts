@@ -20,7 +20,6 @@ import { BackupError, type BackupErrorCode } from './backup-error.ts'
 import type { BackupReply } from './backup-thread.ts'
 import { type BackupOptions, type BackupReport, createBackup } from './create-backup.ts'
 import { type BackupKind, type NamedBackup, parseBackupName, toBackupName } from './file-names.ts'
-import { readOwner } from './owner.ts'
 import { readPassphrase } from './passphrase.ts'
 
 export interface BackupsOptions {
@@ -131,8 +130,8 @@ export class Backups {
     const passphrase = passphraseFile === undefined ? undefined : readPassphrase(passphraseFile)
     const now = clock.now()
     const file = join(this.folder, toBackupName(kind, now, passphrase !== undefined))
-    const owner = { ...readOwner(directory), address: getAdvertisedAddress(config) }
-    const report = await this.#run({ directory, file, passphrase, now, owner, isForOwner: true })
+    const address = getAdvertisedAddress(config)
+    const report = await this.#run({ directory, file, passphrase, now, address, isForOwner: true })
     this.#prune(kind)
     return report
   }

@@ -47,8 +47,8 @@ export interface BackupOptions {
   readonly now: Instant
   /** The backup belongs to the account that owns its folder, and not to the one that runs this process. */
   readonly isForOwner?: boolean
-  /** The network that the backup names. Without it, the settings in the directory do. */
-  readonly owner?: BackupOwner
+  /** The address of the controller that the backup names. Without it, that of the settings in the directory. */
+  readonly address?: string
 }
 
 export interface BackupReport {
@@ -87,7 +87,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
     const files = await copyTogether(directory, database).catch((error) => {
       throw toBackupError(error, directory)
     })
-    const owner = options.owner ?? readOwner(directory)
+    const owner = readOwner(directory, options.address)
     const manifest = await describeCopy({ directory, database, files, owner, now })
     const descriptor = withRights(() => openSync(unfinished, 'wx', 0o600))
     await writeArchive(descriptor, { database, files, manifest, passphrase, now })

@@ -15,18 +15,18 @@ export interface BackupOwner {
   readonly rootFingerprint: string
 }
 
-/** Identifies the network of a data directory. @param env variables that change its settings, as those of the process */
-export function readOwner(directory: string, env: NodeJS.ProcessEnv = {}): BackupOwner {
-  const { config, pki } = getDataPaths(directory)
-  return runAsOwner(directory, () => {
-    const root = new X509Certificate(readFileSync(join(pki, 'root.crt')))
-    return { address: readAddress(config, env), rootFingerprint: computeFingerprint256(root) }
-  })
+/** Identifies the network of a data directory. @param address that of its controller, if the settings in the directory are not all */
+export function readOwner(directory: string, address = readAddress(directory, {})): BackupOwner {
+  const { pki } = getDataPaths(directory)
+  const root = runAsOwner(directory, () => new X509Certificate(readFileSync(join(pki, 'root.crt'))))
+  return { address, rootFingerprint: computeFingerprint256(root) }
 }
 
-function readAddress(config: string, env: NodeJS.ProcessEnv): string {
+/** The address of the controller of a data directory: `host:port`, or empty. @param env variables that change its settings */
+export function readAddress(directory: string, env: NodeJS.ProcessEnv): string {
+  const { config } = getDataPaths(directory)
   try {
-    return getAdvertisedAddress(readConfig(config, env))
+    return getAdvertisedAddress(runAsOwner(directory, () => readConfig(config, env)))
   } catch (error) {
     // A backup is made of settings that do not work, too.
     if (error instanceof ConfigError) return ''
