@@ -16,13 +16,14 @@ beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'statistics-'))
   connection = openForWriting(join(directory, 'things.db'))
   connection.exec(`
-    create table things (n integer primary key, id text not null, kindId text not null, createdAt integer not null);
+    create table things (n integer primary key, id text not null, kindId text not null, createdAt integer not null, notAfter integer not null);
     create unique index things_id_unique on things (id);
     create index things_kindId_index on things (kindId);
     create index things_createdAt_index on things (createdAt);
+    create index things_notAfter_index on things (notAfter);
   `)
-  const insert = connection.prepare('insert into things (id, kindId, createdAt) values (?, ?, ?)')
-  for (let at = 0; at < ROWS; at++) insert.run(`thing ${at}`, at < 10 ? 'rare' : 'frequent', at * DAY)
+  const insert = connection.prepare('insert into things (id, kindId, createdAt, notAfter) values (?, ?, ?, ?)')
+  for (let at = 0; at < ROWS; at++) insert.run(`thing ${at}`, at < 10 ? 'rare' : 'frequent', at * DAY, at * DAY)
 })
 
 afterEach(() => {
@@ -37,7 +38,7 @@ it('samples stay of times, and of what many rows share, and of nothing else', as
   await analyzeTables(connection, () => false)
 
   const sampled = connection.prepare('select distinct idx from sqlite_stat4 order by idx').pluck().all()
-  expect(sampled).toEqual(['things_createdAt_index', 'things_kindId_index'])
+  expect(sampled).toEqual(['things_createdAt_index', 'things_kindId_index', 'things_notAfter_index'])
 })
 
 it.each([

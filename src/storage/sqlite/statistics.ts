@@ -7,20 +7,22 @@ import type { SqliteDatabase } from './connection.ts'
 const MAX_ANALYZED_ROWS = 200_000
 const SAMPLE = 1_000
 
+// By far the longest table, and one whose lists follow its own order.
+const SAMPLED = 'audit_records'
+
 // From so many rows a value on, samples can tell frequent values from rare ones.
 const MIN_SAMPLED_ROWS = 100
 
 // Samples of values have SQLite prepare a statement again each time that a parameter which is compared with an indexed column changes. For
-// an index whose values are all rare they tell nothing; a column of times keeps them for its ranges.
+// an index whose values are all rare they tell nothing; a column of times keeps them for its ranges, and no other indexed column has numbers.
 const dropSamplesOfRareValues = `
   delete from sqlite_stat4 where idx in (
     select idx from sqlite_stat1
     where cast(substr(stat, instr(stat, ' ') + 1) as integer) < ${MIN_SAMPLED_ROWS}
-    and (select name from pragma_index_info(idx) where seqno = 0) not like '%at'
+    and (
+      select lower(c.type) from pragma_index_info(idx) i join pragma_table_info(tbl) c on c.cid = i.cid where i.seqno = 0
+    ) <> 'integer'
   )`
-
-// By far the longest table, and one whose lists follow its own order.
-const SAMPLED = 'audit_records'
 
 /** Refreshes the statistics, one table at a time. Returns false if the store was closed before the end. */
 export async function analyzeTables(connection: SqliteDatabase, isClosed: () => boolean): Promise<boolean> {
