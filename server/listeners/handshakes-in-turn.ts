@@ -11,8 +11,8 @@ const MAX_PAUSE_MS = 10
 // Otherwise, one begins this often: faster than a core completes them, but slowly enough that clients that all respond in the same turn delay
 // nothing else.
 const MIN_PAUSE_MS = 1
-// Bounds how long the requests of other clients wait for the handshakes that begin in one turn.
-const MAX_BEGUN_IN_A_TURN = 2
+// Bounds how long the requests of other clients wait: what began in one turn also ends in one, and asks for the same in one.
+const MAX_BEGUN_IN_A_TURN = 1
 // More than any client sends before the server has responded.
 const MAX_FIRST_BYTES = 64 * 1024
 

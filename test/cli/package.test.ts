@@ -234,11 +234,11 @@ describe('the launcher', () => {
     expect((await launch(['identity', 'no such command'])).code).toBe(2)
   })
 
-  it('is replaced by Node.js, with settings that return memory', async () => {
+  it('is replaced by Node.js, with settings that return memory and leave it the core', async () => {
     const { ppid, execArgv, tunables } = await observe()
 
     expect(ppid).toBe(process.pid)
-    expect(execArgv).toEqual(['--max-semi-space-size=8'])
+    expect(execArgv).toEqual(['--max-semi-space-size=8', '--v8-pool-size=1'])
     expect(tunables).toContain('glibc.malloc.mmap_threshold=')
   })
 
