@@ -93,8 +93,11 @@ async function findHint(error: RequestError, attempt: FailedAttempt): Promise<st
       return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY'
         ? 'first delete or change what uses it'
         : toHelpCommand(attempt)
-    case 429:
     case 503:
+    case 429:
+      // Later does not help if the disk is full or broken, and `doctor` says which it is.
+      if (code === 'STORAGE_UNAVAILABLE')
+        return isOnline ? 'controller doctor' : `controller doctor --offline --data-dir ${target}`
       return 'run the command again later'
     case 500:
       return isOnline ? 'look up the request id in the log of the controller' : undefined

@@ -73,6 +73,20 @@ describe.skipIf(lacks('prlimit', hasPrlimit()))('a controller whose disk is full
     expect(await names()).toEqual(['Default Admin', 'before', 'after'])
   })
 
+  it('refuses a snapshot for which there is no room, with the reason, and makes it once there is', async () => {
+    // Its log may be a file that cannot grow either.
+    allowFaults(/STORAGE_UNAVAILABLE/)
+    limitFiles(1)
+    const refused = await send('POST', '/database/snapshot')
+    limitFiles('unlimited')
+    const creation = await send('POST', '/database/snapshot')
+
+    expect(refused.status).toBe(503)
+    expect(refused.body.error).toMatchObject({ code: 'STORAGE_UNAVAILABLE', cause: { code: 'DISK_FULL' } })
+    expect(refused.body.error.cause.message).toContain('not enough space')
+    expect(creation.status).toBe(200)
+  })
+
   it('leaves no trace of what it refused in the audit', async () => {
     const { body: report } = await send('GET', '/controller/audit/verify')
     const { body: records } = await send(

@@ -63,7 +63,7 @@ export class Backups {
 
   /**
    * Makes a backup on request, at most one a minute.
-   * @throws RATE_LIMITED if the one before is more recent, BackupError
+   * @throws RATE_LIMITED if the one before is more recent, STORAGE_UNAVAILABLE if the disk is full, BackupError
    */
   async createSnapshot(): Promise<BackupReport> {
     const { clock } = this.#options
@@ -76,7 +76,7 @@ export class Backups {
       return await this.create('snapshot')
     } catch (error) {
       this.#lastSnapshotAt = before
-      throw error
+      throw toStorageError(error)
     }
   }
 
@@ -181,6 +181,12 @@ export class Backups {
 function toError({ name, code, message }: Extract<BackupReply, { failure: unknown }>['failure']): Error {
   if (name === 'BackupError') return new BackupError(code as BackupErrorCode, message, '')
   return Object.assign(new Error(message), { code })
+}
+
+/** A full disk is not a fault of the controller: there may be room later. Returns any other error unchanged. */
+function toStorageError(error: unknown): unknown {
+  if (!(error instanceof BackupError && error.code === 'DISK_FULL')) return error
+  return errors.STORAGE_UNAVAILABLE({ code: error.code, message: error.message }, { cause: error })
 }
 
 /** The names of the files in a folder, sorted; none if there is no such folder. */
