@@ -6,6 +6,7 @@ import { objectForm } from '../../src/maintenance/events/event-message.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { authorityFile } from '../world/endpoints.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { People } from '../world/people.ts'
 import { openReceiver, type Receiver } from '../world/webhook-receiver.ts'
 
 const SECRET = 'a secret that both of them know'
@@ -123,6 +124,29 @@ describe('a webhook', () => {
 
     await expect.poll(() => namesOf(receiver)).toEqual(['one'])
     expect(await read(id)).toMatchObject({ pausedAt: null, delivery: { state: 'delivering' } })
+  })
+
+  it('is paused after a day of failures, though the one that changed it last signs in with other software meanwhile', async () => {
+    const people = await People.in(world)
+    const owner = await people.person({ isAdmin: true })
+    const body = { name: 'hook', address: receiver.url, secret: SECRET, types: ['record-created'] }
+    const token = await people.sessionOf(owner)
+    await world.send({ method: 'POST', path: `${MANAGEMENT}/controller/webhooks`, token, body })
+    receiver.respond = (_request, response) => response.writeHead(503).end()
+    await service('one')
+    await tick()
+    const [{ id }] = await manage.get('/controller/webhooks')
+    await expect.poll(async () => (await read(id)).delivery.state).toBe('failing')
+    const { failingSince } = (await read(id)).delivery
+    world.clock.advance(12 * 60 * 60_000)
+    manage = await managementOf(world)
+    expect((await people.signIn(owner, { sdkInfo: { type: 'another' } })).status).toBe(200)
+    await tick()
+
+    expect((await read(id)).delivery).toMatchObject({ state: 'failing', failingSince })
+    world.clock.advance(12 * 60 * 60_000)
+    manage = await managementOf(world)
+    await expect.poll(async () => (await read(id)).delivery.state, { timeout: 10_000 }).toBe('paused')
   })
 
   it('receives nothing once the one that changed it last is not an administrator any more', async () => {

@@ -4,6 +4,7 @@
 // none. The requests themselves are those of `webhook-delivery.ts`.
 //
 // Of several controllers, one delivers what all of them know, and each what it alone observes, by deliveries of their own.
+import { isDeepStrictEqual } from 'node:util'
 import type { Kysely } from 'kysely'
 import { isDisabled } from '../../authentication/disabling.ts'
 import type { OutboundClient } from '../../client/outbound-client.ts'
@@ -19,7 +20,7 @@ import type { Database } from '../../storage/database.ts'
 import { find } from '../../storage/entities/entities.ts'
 import { entityFromRow } from '../../storage/entities/rows.ts'
 import type { SecretCipher } from '../../storage/secrets/secret-cipher.ts'
-import type { Commit } from '../../storage/transactions/changes.ts'
+import type { ChangeOf, Commit, RecordOf } from '../../storage/transactions/changes.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { EventFeed } from '../events/event-feed.ts'
@@ -86,11 +87,12 @@ export class WebhookDeliveries implements SideEffect {
   }
 
   apply({ changes }: Commit): void {
-    for (const { resource, id, after } of changes) {
-      if (resource === webhooks.plural) {
+    for (const change of changes) {
+      const { id } = change
+      if (change.resource === webhooks.plural) {
         this.#stop(id)
-        if (!after) for (const cursors of [this.#unstored, this.#stored]) cursors.delete(id)
-      } else if (resource === identities.plural) {
+        if (!change.after) for (const cursors of [this.#unstored, this.#stored]) cursors.delete(id)
+      } else if (change.resource === identities.plural && changesRights(change)) {
         for (const [webhookId, { ownerId }] of this.#running) if (ownerId === id) this.#stop(webhookId)
       }
     }
@@ -225,8 +227,8 @@ export class WebhookDeliveries implements SideEffect {
   }
 
   /**
-   * The rights of the one that changed a webhook last; undefined if it may watch nothing now. A change of the identity begins the
-   * delivery anew.
+   * The rights of the one that changed a webhook last; undefined if it may watch nothing now. A change of what this reads of the
+   * identity begins the delivery anew.
    */
   async #findOwnerRights(ownerId: string | null): Promise<Rights | undefined> {
     if (ownerId === null) return Rights.administrator
@@ -255,4 +257,13 @@ export class WebhookDeliveries implements SideEffect {
     })
     this.#parts.log.warn({ webhook: id, reason: failure.message }, 'a webhook is paused, because it failed for a day')
   }
+}
+
+/** Whether a change concerns what an identity may watch. A sign-in may change only what is known of the client's software. */
+function changesRights({ before, after }: ChangeOf<'identities'>): boolean {
+  return !before || !after || !isDeepStrictEqual(pickRights(before), pickRights(after))
+}
+
+function pickRights({ isAdmin, permissions, disabledAt, disabledUntil }: RecordOf<'identities'>) {
+  return { isAdmin, permissions, disabledAt, disabledUntil }
 }
