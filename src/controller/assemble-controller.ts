@@ -247,7 +247,7 @@ export async function assembleController(
     endedSessions,
     oidc,
     tunneling: new Tunneling({
-      ...{ access, apiSessions, behaviors, entities, posture, provisioner, serviceChanges, sessionIds, sessionSync },
+      ...{ access, apiSessions, behaviors, entities, posture, serviceChanges, sessionIds, sessionSync },
       sessionTokens,
     }),
   }

@@ -164,7 +164,7 @@ describe('an administrator', () => {
   })
 
   it('is refused one for the identity of a router', async () => {
-    const id = await people.identity({ type: 'Router' })
+    const { id } = await people.manage('POST', '/edge-routers', { name: 'tunneler', isTunnelerEnabled: true })
 
     const response = await people.ask('POST', '/authenticators', {
       identityId: id,
@@ -174,6 +174,12 @@ describe('an administrator', () => {
     })
 
     expect([response.status, response.body.error.cause.field]).toEqual([400, 'identityId'])
+  })
+
+  it('has one of an identity that is of the type of routers, and belongs to none', async () => {
+    const { id, ...credentials } = await people.person({ type: 'Router' })
+
+    expect((await people.signIn(credentials)).body.data.identityId).toBe(id)
   })
 
   it('is refused a certificate that belongs to another identity', async () => {

@@ -159,6 +159,8 @@ describe('the doctor', () => {
     await identity('late', { enrollment: { ott: true } })
     await identity('bare laptop')
     await identity('external', { externalId: 'someone@example' })
+    await identity('of the type of routers', { type: 'Router' })
+    await create('edge-routers', { name: 'tunneler', isTunnelerEnabled: true })
     world.clock.advance(DAY_MS)
     token = (await world.signIn({ name: 'later administrator', isAdmin: true })).token
 
@@ -166,7 +168,9 @@ describe('the doctor', () => {
 
     expect(diagnoses.map(({ check, subject }) => [check, subject])).toEqual([
       ['enrollments', 'identity late'],
+      ['enrollments', 'router tunneler'],
       ['identities', 'identity bare laptop'],
+      ['identities', 'identity of the type of routers'],
       ['identities', 'identity later administrator'],
     ])
     expect(diagnoses[0]?.remedy).toMatch(/^controller enrollment refresh \S+, or: controller enrollment delete \S+$/)

@@ -333,6 +333,15 @@ describe('a token is made', () => {
     expect((await people.ask('POST', '/controller/tokens', { ...tokenBody(id), ...values() })).status).toBe(400)
   })
 
+  it('not for the identity of a router, but for another one of that type', async () => {
+    const { id } = await people.manage('POST', '/edge-routers', { name: newName(), isTunnelerEnabled: true })
+
+    const refused = await people.ask('POST', '/controller/tokens', tokenBody(id))
+
+    expect(reason(refused)).toEqual([400, 'identityId'])
+    await tokenOf(await people.identity({ type: 'Router' }))
+  })
+
   it('not for a disabled identity', async () => {
     const id = await people.identity({ disabled: true })
 

@@ -16,6 +16,7 @@ import { isSessionCertificate } from '../../pki/spiffe.ts'
 import type { Behavior, Draft } from '../../storage/behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import type { ApiSessions } from '../api-sessions/api-sessions.ts'
+import { findTunneler } from '../router-identities.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
 import { findByCertificate, listAuthenticatorIds } from './credentials.ts'
 import type { Passwords } from './passwords.ts'
@@ -167,11 +168,11 @@ export function wrongPasswordError(): ControllerError {
 async function assertPossible(context: Context, next: Authenticator, password: string | null | undefined) {
   const row = await context.db
     .selectFrom('identities')
-    .select('typeId')
+    .select('id')
     .where('id', '=', next.identityId)
     .executeTakeFirst()
   if (!row) throw invalidError('identityId', 'does not exist', next.identityId)
-  if (row.typeId === 'Router') {
+  if (await findTunneler(context, next.identityId)) {
     throw invalidError(
       'identityId',
       'is the identity of a router, which signs in by its own certificate',

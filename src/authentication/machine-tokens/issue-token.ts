@@ -12,6 +12,7 @@ import type { Context, ReadContext, WriteContext } from '../../storage/transacti
 import type { ApiSessions } from '../api-sessions/api-sessions.ts'
 import { permissionDeniedError } from '../api-sessions/caller-errors.ts'
 import { isDisabled } from '../disabling.ts'
+import { findTunneler } from '../router-identities.ts'
 import { hashSecret, newTokenSecret } from './token-secrets.ts'
 
 const MAX_AGE_MS = 366 * 24 * 60 * 60_000
@@ -42,7 +43,7 @@ export async function issueToken(
   await context.write(async (tx) => {
     const identity = await find(tx, identities, token.identityId)
     if (!identity) throw invalidError('identityId', 'does not exist', token.identityId)
-    requireUsableIdentity(identity, tx.clock.now())
+    await requireUsableIdentity(tx, identity)
     requireHeldRights(identity, token)
     requireExpiry(tx, token.expiresAt)
     await requireCapacity(tx, identity.id)
@@ -64,11 +65,11 @@ function vouchesForTotp(apiSessions: ApiSessions, { caller }: ReadContext, ident
   return session !== undefined && session.identity.id === identityId && session.isTotpComplete
 }
 
-function requireUsableIdentity(identity: Identity, now: Instant): void {
-  const { id, typeId } = identity
-  if (typeId === 'Router')
+async function requireUsableIdentity(tx: WriteContext, identity: Identity): Promise<void> {
+  const { id } = identity
+  if (await findTunneler(tx, id))
     throw invalidError('identityId', 'is the identity of a router, which signs in by its own certificate', id)
-  if (isDisabled(identity, now)) throw invalidError('identityId', 'is disabled', id)
+  if (isDisabled(identity, tx.clock.now())) throw invalidError('identityId', 'is disabled', id)
 }
 
 /** More rights would be without effect. */

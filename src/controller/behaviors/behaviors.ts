@@ -102,10 +102,7 @@ export function registerBehaviors(behaviors: Behaviors, parts: BehaviorParts): v
   behaviors.register(edgeRouters, new EdgeRouterBehavior({ provisioner, enrollments, network, scopes }))
   behaviors.register(enrollmentRecords, new EnrollmentBehavior(enrollments))
   behaviors.register(externalJwtSigners, new SignerBehavior(signers))
-  behaviors.register(
-    identities,
-    new IdentityBehavior({ apiSessions, enrollments, provisioner, network, scopes, verifiedMfa }),
-  )
+  behaviors.register(identities, new IdentityBehavior({ apiSessions, enrollments, network, scopes, verifiedMfa }))
   behaviors.register(allRouters, new RouterBehavior({ provisioner, enrollments, network, load, oidc }))
   behaviors.register(serviceConfigs, new ServiceConfigBehavior())
   behaviors.register(services, new ServiceBehavior({ access, apiSessions }))

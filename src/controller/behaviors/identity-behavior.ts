@@ -6,12 +6,12 @@ import type { ApiSessions } from '../../authentication/api-sessions/api-sessions
 import { type DisabledState, isDisabled } from '../../authentication/disabling.ts'
 import type { EnrollmentIssuer, RequestedEnrollment } from '../../authentication/enrollment/enrollments.ts'
 import type { VerifiedMfa } from '../../authentication/mfa/verified-mfa.ts'
+import { findTunneler } from '../../authentication/router-identities.ts'
 import type { AnyRow, ComputedInput, Entity, Inputs } from '../../definitions/resources/define.ts'
 import type { identities } from '../../definitions/resources/identities.ts'
 import { toSortedSet } from '../../definitions/schema/fields.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
 import { errors, invalidError } from '../../foundation/errors.ts'
-import type { RouterProvisioner } from '../../network/routers/router-provisioner.ts'
 import type { Behavior, Draft, FindRelated } from '../../storage/behavior.ts'
 import type { Database } from '../../storage/database.ts'
 import { prepareQueryAmong } from '../../storage/prepared-queries.ts'
@@ -64,7 +64,6 @@ function sortById<Row extends { readonly id: string }>(rows: readonly Row[]): re
 interface IdentityBehaviorParts {
   readonly apiSessions: ApiSessions
   readonly enrollments: EnrollmentIssuer
-  readonly provisioner: RouterProvisioner
   readonly network: LiveNetwork
   readonly scopes: PolicyScopes
   readonly verifiedMfa: Pick<VerifiedMfa, 'has'>
@@ -73,15 +72,13 @@ interface IdentityBehaviorParts {
 export class IdentityBehavior implements Behavior<typeof identities, RequestedEnrollment | null | undefined> {
   readonly #apiSessions: ApiSessions
   readonly #enrollments: EnrollmentIssuer
-  readonly #provisioner: RouterProvisioner
   readonly #network: LiveNetwork
   readonly #verifiedMfa: Pick<VerifiedMfa, 'has'>
   readonly relations: Readonly<Record<string, FindRelated>>
 
-  constructor({ apiSessions, enrollments, provisioner, network, scopes, verifiedMfa }: IdentityBehaviorParts) {
+  constructor({ apiSessions, enrollments, network, scopes, verifiedMfa }: IdentityBehaviorParts) {
     this.#apiSessions = apiSessions
     this.#enrollments = enrollments
-    this.#provisioner = provisioner
     this.#network = network
     this.#verifiedMfa = verifiedMfa
     this.relations = {
@@ -122,7 +119,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
 
   async beforeDelete(tx: WriteContext, { id, isDefaultAdmin }: Identity): Promise<void> {
     if (isDefaultAdmin) throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'this is the first administrator' })
-    if (await this.#provisioner.findTunneler(tx, id)) {
+    if (await findTunneler(tx, id)) {
       throw errors.ENTITY_CAN_NOT_BE_DELETED({ message: 'it belongs to an edge router, and goes with it' })
     }
     await this.#apiSessions.revokeAll(tx, { identityId: id })
@@ -153,7 +150,7 @@ export class IdentityBehavior implements Behavior<typeof identities, RequestedEn
   /** The identity of a router keeps its type, and follows its router's name. @throws COULD_NOT_VALIDATE */
   async #requireRouterValues(tx: WriteContext, next: Identity, previous: Identity | undefined): Promise<void> {
     if (!previous || (next.typeId === previous.typeId && next.name === previous.name)) return
-    const router = await this.#provisioner.findTunneler(tx, next.id)
+    const router = await findTunneler(tx, next.id)
     if (!router) return
     if (next.typeId !== 'Router') throw invalidError('typeId', 'cannot change: it belongs to an edge router')
     if (next.name !== router.name) throw invalidError('name', 'cannot change: rename the edge router instead')

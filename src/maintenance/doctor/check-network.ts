@@ -1,6 +1,7 @@
 // Checks what administrators configured: policies that match nothing, services that cannot be reached, credentials that are missing.
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
+import { queryTunnelers } from '../../authentication/router-identities.ts'
 import { toSetTableName } from '../../definitions/model/columns.ts'
 import { compiledResources } from '../../definitions/model/index.ts'
 import { getResource } from '../../definitions/resources/index.ts'
@@ -160,7 +161,7 @@ export async function checkIdentities({ store, context }: Network): Promise<Diag
       .selectFrom('identities')
       .select('name')
       .where('externalId', 'is', null)
-      .where('typeId', '!=', 'Router')
+      .where('id', 'not in', queryTunnelers(context).select('id'))
       .where(isAbsent('authenticators'))
       .where(isAbsent('enrollments'))
       .where(getSqlDialect(context.db).guard(2) as never)

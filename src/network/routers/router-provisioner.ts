@@ -85,16 +85,6 @@ export class RouterProvisioner {
     })
   }
 
-  /** The edge router whose identity this is, if any: it has the router's id, and comes and goes with it. */
-  async findTunneler({ db }: Pick<Context, 'db'>, identityId: string): Promise<{ readonly name: string } | undefined> {
-    return db
-      .selectFrom('routers')
-      .select('name')
-      .where('id', '=', identityId)
-      .where('isTunnelerEnabled', '=', 1)
-      .executeTakeFirst()
-  }
-
   /**
    * Follows a change of an edge router: one that dials and hosts services itself has an identity of the same id and name,
    * and a policy that lets this identity use the router.

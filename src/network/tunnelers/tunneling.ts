@@ -6,6 +6,7 @@ import { createSession, type SessionParts } from '../../access/sessions/create-s
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
 import { type ClientInfo, diffClientInfo } from '../../authentication/api-sessions/create-api-session.ts'
 import { isDisabled } from '../../authentication/disabling.ts'
+import { findTunneler } from '../../authentication/router-identities.ts'
 import { apiSessions as apiSessionRecords } from '../../definitions/resources/api-sessions.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
 import { identities } from '../../definitions/resources/identities.ts'
@@ -20,7 +21,6 @@ import { toJsonText } from '../../storage/records/raw-json.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import { RequestRefusedError } from '../client-requests/request-refused.ts'
-import type { RouterProvisioner } from '../routers/router-provisioner.ts'
 import type { SessionSync } from '../routers/session-sync.ts'
 
 type Identity = Entity<typeof identities>
@@ -84,7 +84,6 @@ interface TunnelingParts {
   readonly behaviors: Behaviors
   readonly entities: EntityStore
   readonly posture: SessionParts['posture']
-  readonly provisioner: RouterProvisioner
   readonly serviceChanges: ServiceChanges
   readonly sessionIds: SessionParts['sessionIds']
   readonly sessionTokens: SessionParts['sessionTokens']
@@ -140,7 +139,7 @@ export class Tunneling {
 
   /** @throws RequestRefusedError */
   async #requireIdentity(context: Context, routerId: string): Promise<Identity> {
-    const isEnabled = (await this.#parts.provisioner.findTunneler(context, routerId)) !== undefined
+    const isEnabled = (await findTunneler(context, routerId)) !== undefined
     const identity = isEnabled ? await find(context, identities, routerId) : undefined
     if (!identity) throw new RequestRefusedError('tunneling-not-enabled', 'tunneling is not enabled for the router')
     if (isDisabled(identity, context.clock.now()))
