@@ -247,7 +247,12 @@ describe('a reference to an unknown record', () => {
       ),
     )
 
-    expect(notFound.sort()).toEqual(['identities authPolicyId', 'services configs', 'terminators serviceId'])
+    expect(notFound.sort()).toEqual([
+      'identities authPolicyId',
+      'identities hostedServices',
+      'services configs',
+      'terminators serviceId',
+    ])
   })
 
   it.each([

@@ -94,6 +94,7 @@ export const identities = defineResource({
       input: 'serviceHostingCosts',
       filter: true,
       onDelete: 'clear',
+      unknownStatus: 404,
     }),
     disabledAt: f.time({ access: 'read', nullable: true, omitNull: true }),
     disabledUntil: f.time({ access: 'read', nullable: true, omitNull: true }),
