@@ -92,7 +92,7 @@ export const identityPostureOperations: readonly AnyOperation[] = [
     ...common,
     id: 'getIdentityFailedServiceRequests',
     path: '/identities/:id/failed-service-requests',
-    summary: 'Lists the latest sessions that an identity was refused because of posture checks, the newest first.',
+    summary: 'Lists the latest sessions that an identity was refused because of posture checks, the oldest first.',
     returns: { kind: 'data', schema: listOf(failure) },
     async run({ controller, context, params }) {
       const { id } = await requireRow(context, identities, params.id)

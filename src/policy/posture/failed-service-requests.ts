@@ -56,9 +56,9 @@ export class FailedServiceRequests {
     this.#byIdentity.set(identityId, requests)
   }
 
-  /** The requests of an identity, the newest first. */
+  /** The requests of an identity, the oldest first. */
   list(identityId: string): readonly FailedServiceRequest[] {
-    return (this.#byIdentity.get(identityId) ?? []).map(({ request }) => request)
+    return (this.#byIdentity.get(identityId) ?? []).map(({ request }) => request).reverse()
   }
 }
 
