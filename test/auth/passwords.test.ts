@@ -113,6 +113,16 @@ describe('a sign-in', () => {
     expect((await people.signIn({ ...person, password: 'wrong horse' })).status).toBe(401)
   })
 
+  it('that others overtake while the password is hashed anew is made as they are', async () => {
+    const person = await people.person()
+    await setHash(person, await argon2.hash(PASSWORD, CHEAP))
+
+    const responses = await Promise.all([1, 2, 3].map(() => people.signIn(person)))
+
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(await hashOf(person)).toMatch(/m=19456,t=2,p=1/)
+  })
+
   it('by the old password is refused if it is changed while it is compared', async () => {
     const person = await people.person()
     const storedHash = await argon2.hash('another password', CHEAP)

@@ -78,20 +78,29 @@ export async function signIn(
   credentials: Credentials,
   clientInfo: ClientInfo,
 ): Promise<SignInResult> {
-  const attempt = new SignInAttempt(parts, context, method, credentials)
-  try {
-    for (const step of flow[method]) {
-      const pending = step(attempt)
-      if (pending) await pending
+  for (let isRepeated = false; ; isRepeated = true) {
+    const attempt = new SignInAttempt(parts, context, method, credentials)
+    try {
+      return await takeSteps(attempt, clientInfo)
+    } catch (error) {
+      if (!(error instanceof AuthenticationError)) throw error
+      // Another sign-in may have stored a stronger hash of the same password. If it is another password, the repetition refuses it.
+      if (!isRepeated && method === 'password' && error.reason === 'CREDENTIAL_CHANGED') continue
+      const { certificateHolder } = attempt
+      if (certificateHolder !== undefined) parts.auth.refusedCertificates.count(certificateHolder, context.clock.now())
+      await recordFailedSignIn(parts, attempt, error)
+      throw new SignInRefusedError(method, error)
     }
-    const apiSession = await createApiSession(attempt, clientInfo)
-    const { authenticator, externalTokens } = attempt
-    return { apiSession, isExtendRequested: authenticator?.isExtendRequested === true, externalTokens }
-  } catch (error) {
-    if (!(error instanceof AuthenticationError)) throw error
-    const { certificateHolder } = attempt
-    if (certificateHolder !== undefined) parts.auth.refusedCertificates.count(certificateHolder, context.clock.now())
-    await recordFailedSignIn(parts, attempt, error)
-    throw new SignInRefusedError(method, error)
   }
+}
+
+/** @throws AuthenticationError if the sign-in is refused */
+async function takeSteps(attempt: SignInAttempt, clientInfo: ClientInfo): Promise<SignInResult> {
+  for (const step of flow[attempt.method]) {
+    const pending = step(attempt)
+    if (pending) await pending
+  }
+  const apiSession = await createApiSession(attempt, clientInfo)
+  const { authenticator, externalTokens } = attempt
+  return { apiSession, isExtendRequested: authenticator?.isExtendRequested === true, externalTokens }
 }
