@@ -7,7 +7,7 @@ import {
   RECOMMENDED_COST,
 } from '../../src/authentication/credentials/password-hasher.ts'
 import { disableIdentity } from '../../src/authentication/disabling.ts'
-import { testController } from '../world/controller.ts'
+import { CLIENT, testController } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 
@@ -121,6 +121,27 @@ describe('a sign-in', () => {
 
     expect(responses.map(({ status }) => status)).toEqual([200, 200, 200])
     expect(await hashOf(person)).toMatch(/m=19456,t=2,p=1/)
+  })
+
+  it('that hashes the password anew does not keep its owner from changing it meanwhile', async () => {
+    const person = await people.person()
+    const token = await people.sessionOf(person)
+    const path = `${CLIENT}/current-identity/authenticators/${person.authenticatorId}`
+    const body = { currentPassword: PASSWORD, password: 'the next horse battery' }
+    const { passwords } = world.controller.auth
+    const hash = vi.spyOn(passwords, 'hash').mockImplementationOnce(async (...hashed) => {
+      // Between the comparison and the change.
+      await people.sessionOf(person)
+      return passwords.hash(...hashed)
+    })
+    await setHash(person, await argon2.hash(PASSWORD, CHEAP))
+
+    const changed = await world.send({ method: 'PATCH', path, token, body })
+
+    hash.mockRestore()
+    expect([changed.status, changed.body.error]).toEqual([200, undefined])
+    expect((await people.signIn({ ...person, password: body.password })).status).toBe(200)
+    expect((await people.signIn(person)).status).toBe(401)
   })
 
   it('by the old password is refused if it is changed while it is compared', async () => {

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { authenticators } from '../../definitions/resources/authenticators.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
-import { type ControllerError, errors, invalidError } from '../../foundation/errors.ts'
+import { ControllerError, errors, invalidError } from '../../foundation/errors.ts'
 import {
   computeFingerprint,
   computeFingerprint256,
@@ -100,7 +100,8 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
   ): Promise<void> {
     if (prepared?.isNew) await assertMethodFree(tx, next)
     // Another request may have set a password while this one was hashed.
-    if (prepared?.provenHash !== undefined && prepared.provenHash !== previous?.passwordHash) throw wrongPasswordError()
+    if (prepared?.provenHash !== undefined && prepared.provenHash !== previous?.passwordHash)
+      throw new PasswordChangedError()
     if (prepared?.certificate) Object.assign(next, prepared.certificate)
     if (prepared?.passwordHash) Object.assign(next, { passwordHash: prepared.passwordHash, failedAttempts: 0 })
     if (next.username !== null && next.username !== previous?.username) {
@@ -159,9 +160,18 @@ export class AuthenticatorBehavior implements Behavior<typeof authenticators, Pr
   }
 }
 
+const WRONG_PASSWORD = { field: 'currentPassword', reason: 'is not the current password' } as const
+
 /** The error for an owner of an authenticator whose current password is another one. */
 export function wrongPasswordError(): ControllerError {
-  return errors.UNAUTHORIZED({ field: 'currentPassword', reason: 'is not the current password' })
+  return errors.UNAUTHORIZED(WRONG_PASSWORD)
+}
+
+/** The stored hash is not the one that the current password was compared with. */
+export class PasswordChangedError extends ControllerError {
+  constructor() {
+    super('UNAUTHORIZED', WRONG_PASSWORD)
+  }
 }
 
 /** Refuses what cannot come to anything, before anything is hashed. */

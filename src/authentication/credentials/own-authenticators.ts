@@ -5,7 +5,7 @@ import { errors, notFoundError } from '../../foundation/errors.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { type FailedSignInParts, recordWrongPassword } from '../sign-in/failed-sign-ins.ts'
-import { type Authenticator, wrongPasswordError } from './authenticator-behavior.ts'
+import { type Authenticator, PasswordChangedError, wrongPasswordError } from './authenticator-behavior.ts'
 import type { PasswordHasher } from './password-hasher.ts'
 
 /** The parts that compare and change a password. */
@@ -34,6 +34,23 @@ export async function getOwnAuthenticator(context: Context, identityId: string, 
  * usernames and passwords throw
  */
 export async function changeOwnAuthenticator(
+  parts: OwnAuthenticatorParts,
+  context: Context,
+  identityId: string,
+  id: string,
+  how: 'replace' | 'patch',
+  change: OwnAuthenticatorChange,
+): Promise<void> {
+  try {
+    await compareAndChange(parts, context, identityId, id, how, change)
+  } catch (error) {
+    if (!(error instanceof PasswordChangedError)) throw error
+    // A sign-in may have stored a stronger hash of the same password. If it is another password, the repetition refuses it.
+    await compareAndChange(parts, context, identityId, id, how, change)
+  }
+}
+
+async function compareAndChange(
   parts: OwnAuthenticatorParts,
   context: Context,
   identityId: string,
