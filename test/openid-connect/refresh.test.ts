@@ -415,6 +415,51 @@ describe('a sign-out', () => {
   })
 })
 
+describe('tokens that are issued before the clock is set back', () => {
+  /** Tokens, by a clock that is ahead until they are issued: by a millisecond, but in another second, or by five seconds. */
+  const issuedAhead = async (milliseconds: number) => {
+    world.clock.advance(1_000 - (world.clock.now() % 1_000))
+    const { client, tokens } = await signedIn()
+    world.clock.set(-milliseconds)
+    return { client, tokens }
+  }
+
+  it.each([1, 5_000])('by %d ms are good at once', async (milliseconds) => {
+    const { client, tokens } = await issuedAhead(milliseconds)
+    const isAdmittedEarly = await isAdmitted(tokens.access_token)
+
+    const next = await refresh(client, tokens.refresh_token)
+
+    expect([isAdmittedEarly, next.status]).toEqual([true, 200])
+    expect(await isAdmitted(next.body.access_token)).toBe(true)
+    world.clock.advance(5_000)
+  })
+
+  it('end their session by a revocation, and by a sign-out', async () => {
+    const [revoked, signedOut] = [await issuedAhead(5_000), await issuedAhead(5_000)]
+    const form = { token: revoked.tokens.refresh_token, client_id: 'native' }
+    const revocation = await revoked.client.postForm('/oidc/revoke', form)
+    const signOut = await signedOut.client.get(`/oidc/end_session?id_token_hint=${signedOut.tokens.access_token}`)
+    world.clock.advance(10_000)
+
+    expect([revocation.status, signOut.status]).toEqual([200, 302])
+    for (const { client, tokens } of [revoked, signedOut]) {
+      expect(await isAdmitted(tokens.access_token)).toBe(false)
+      expect((await refresh(client, tokens.refresh_token)).status).toBe(400)
+    }
+  })
+
+  it('end at the time that they say', async () => {
+    const { tokens } = await issuedAhead(5_000)
+    const { exp } = readClaims(tokens.access_token)
+    world.clock.advance(exp * 1_000 - world.clock.now() - 1)
+    const isAdmittedBefore = await isAdmitted(tokens.access_token)
+    world.clock.advance(1)
+
+    expect([isAdmittedBefore, await isAdmitted(tokens.access_token)]).toEqual([true, false])
+  })
+})
+
 it('introspection is refused to every client', async () => {
   const { client, tokens } = await signedIn()
   const { body, status } = await client.postForm('/oidc/oauth/introspect', {

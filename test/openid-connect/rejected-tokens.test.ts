@@ -46,16 +46,6 @@ describe('an access token that is not accepted', () => {
     expect([[...statuses], count]).toEqual([[401], 1])
     people = await People.in(world)
   })
-
-  it('because it is not valid yet is accepted as soon as it is', async () => {
-    world.clock.set(5_000)
-    const { access_token: token } = await new OpenIdClient(world).signIn(await people.person())
-    world.clock.set(-5_000)
-    const early = await call(token)
-    world.clock.advance(5_000)
-
-    expect([early, await call(token)]).toEqual([401, 200])
-  })
 })
 
 describe('a token of an external signer that is not accepted', () => {

@@ -85,20 +85,8 @@ export class VerifiedAccessTokens implements Cache {
       this.#add(digest, result)
       return { ...result, token }
     }
-    // One that is not valid yet may be in a moment.
-    if (!(await this.#isEarly(token)))
-      this.#faults.set(digest, { fault: result, until: this.#clock.monotonic() + FAULT_MS })
+    this.#faults.set(digest, { fault: result, until: this.#clock.monotonic() + FAULT_MS })
     return result
-  }
-
-  /** Whether a token says that it is not valid yet. */
-  async #isEarly(token: string): Promise<boolean> {
-    const { decodeJwt } = await import('jose')
-    try {
-      return (decodeJwt(token).nbf ?? 0) * 1000 > this.#clock.now()
-    } catch {
-      return false
-    }
   }
 
   async #judge(token: string): Promise<CachedToken | TokenFault> {

@@ -134,14 +134,16 @@ export class TokenKeys implements DerivedRows {
   /** The claims of such a token, or why it is not accepted: it has expired, or it is none of a key of the controller for this audience. */
   async judge(token: string, audience: string | readonly string[]): Promise<JWTPayload | 'expired' | 'invalid'> {
     if (token.length > MAX_TOKEN_LENGTH) return 'invalid'
-    const { errors, jwtVerify } = await import('jose')
-    const options = {
-      algorithms: [ALGORITHM],
-      audience: typeof audience === 'string' ? audience : [...audience],
-      currentDate: new Date(this.#parts.clock.now()),
-      requiredClaims: ['exp'],
-    }
+    const { decodeJwt, errors, jwtVerify } = await import('jose')
     try {
+      // A token is good at once. If it seems to be of the future, this clock was set back, or is behind that of the controller that signed it.
+      const { nbf = 0 } = decodeJwt(token)
+      const options = {
+        algorithms: [ALGORITHM],
+        audience: typeof audience === 'string' ? audience : [...audience],
+        currentDate: new Date(Math.max(this.#parts.clock.now(), nbf * 1000)),
+        requiredClaims: ['exp'],
+      }
       const { payload } = await jwtVerify(token, (header: { kid?: string }) => this.#findPublic(header.kid), options)
       return payload
     } catch (error) {
