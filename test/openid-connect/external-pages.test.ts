@@ -111,7 +111,7 @@ describe('a browser', () => {
 
   it('presents a second factor of the signer, which has to be of the same identity', async () => {
     const authPolicyId = await network.people.policy({ requireExtJwtSigner: signerId })
-    const { login, username } = await addPerson({ authPolicyId })
+    const { id: identityId, login, username } = await addPerson({ authPolicyId })
     const other = await addPerson()
     const browser = newBrowser()
     const factor = await browser.submit(await browser.open(beginUrl()), { username, password: PASSWORD })
@@ -125,6 +125,30 @@ describe('a browser', () => {
     expect((await requests.find(id, `${network.url}/oidc`))?.login?.externalTokens).toEqual([])
     const { url } = await provider.signIn(browser, await follow(browser, factor), login)
     expect(url).toMatch(/^https:\/\/app\.example\.com\/callback\?code=/)
+    const refusal = { method: 'ext-jwt', reason: 'UNKNOWN_CREDENTIAL', entityId: `extJwtId:${signerId}` }
+    expect(await listRefusals(identityId)).toEqual([{ ...refusal, resource: 'authenticators' }])
+  })
+
+  it('is refused a second factor of another signer, which the audit says', async () => {
+    const required = await network.people.manage('POST', '/external-jwt-signers', {
+      name: 'Partner',
+      issuer: 'https://partner.example',
+      audience: RESOURCE,
+      enabled: true,
+      jwksEndpoint: `${provider.issuer}/jwks`,
+      externalAuthUrl: provider.issuer,
+      clientId: CLIENT_ID,
+    })
+    const authPolicyId = await network.people.policy({ requireExtJwtSigner: required.id })
+    const { id: identityId, login, username } = await addPerson({ authPolicyId })
+    const browser = newBrowser()
+    const factor = await browser.submit(await browser.open(beginUrl()), { username, password: PASSWORD })
+    const ofOther = readLink(factor).replace(required.id, signerId)
+    const refused = await provider.signIn(browser, await browser.open(ofOther), login)
+
+    expect(refused.status).toBe(401)
+    const refusal = { method: 'ext-jwt', reason: 'SIGNER_NOT_ALLOWED', entityId: `extJwtId:${required.id}` }
+    expect(await listRefusals(identityId)).toEqual([{ ...refusal, resource: 'authenticators' }])
   })
 
   it('learns that the provider does not respond, and the log says why', async () => {
@@ -209,6 +233,16 @@ describe('the way back from the provider is refused', () => {
     expect((await requestOverTls(network.url + path, { rootPem: network.rootPem })).status).toBe(401)
   })
 })
+
+/** The audit records of refusals of an identity. */
+function listRefusals(identityId: string): Promise<object[]> {
+  return network.world.controller.store.db
+    .selectFrom('audit_records')
+    .select(['resource', 'entityId', 'method', 'reason'])
+    .where('operation', '=', 'refuse')
+    .where('actorId', '=', identityId)
+    .execute()
+}
 
 async function fetchDocument(issuer: string): Promise<object> {
   const { text } = await new Browser(authority.pem).open(`${issuer}/.well-known/openid-configuration`)

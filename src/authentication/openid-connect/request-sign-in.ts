@@ -10,10 +10,18 @@ import type { ClientInfo } from '../api-sessions/create-api-session.ts'
 import type { LiveApiSession } from '../api-sessions/live-api-sessions.ts'
 import type { MfaOwner } from '../mfa/mfa-secrets.ts'
 import { passMfa } from '../mfa/own-mfa.ts'
-import type { Method } from '../sign-in/authentication-methods.ts'
+import {
+  AuthenticationError,
+  type Method,
+  SignInRefusedError,
+  toSignerAuthenticatorId,
+} from '../sign-in/authentication-methods.ts'
+import { recordFailedSignIn } from '../sign-in/failed-sign-ins.ts'
 import { signIn } from '../sign-in/flow.ts'
 import { findOutstandingFactors, findProvenSigners, type OutstandingFactors } from '../sign-in/second-factors.ts'
 import type { Credentials } from '../sign-in/sign-in-attempt.ts'
+import { toAuthenticationError } from '../sign-in/steps/verify-external-token.ts'
+import type { VerifiedTokens } from '../signers/token-verifier.ts'
 import type { PendingAuthorization } from './authorization-requests.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 
@@ -103,19 +111,21 @@ export function findSessionFactors(
  */
 export async function addExternalToken(
   parts: OpenIdParts,
-  { origin }: Context,
+  requestContext: Context,
   request: PendingAuthorization,
   token: string,
 ): Promise<PendingAuthorization | undefined> {
   const { login } = request
   const pending = findPendingFactors(parts, request)
   if (!login || pending === undefined || pending === 'primary' || pending.signer === undefined) return undefined
-  const { verified } = await parts.auth.signers.verifier.verifyAll(parts.contexts, [token])
+  const verifiedTokens = await parts.auth.signers.verifier.verifyAll(parts.contexts, [token])
+  const { verified } = verifiedTokens
   const proven = { ...request, login: { ...login, externalTokens: [...login.externalTokens, ...verified] } }
   const remaining = findPendingFactors(parts, proven)
-  if (remaining !== undefined && remaining !== 'primary' && remaining.signer !== undefined) throw errors.INVALID_AUTH()
+  if (remaining !== undefined && remaining !== 'primary' && remaining.signer !== undefined)
+    throw await recordRefusedFactor(parts, requestContext, request, verifiedTokens, remaining.signer)
   const { apiSessionId, externalTokens } = proven.login
-  const context = parts.contexts.create({ kind: 'system' }, origin)
+  const context = parts.contexts.create({ kind: 'system' }, requestContext.origin)
   const isStored = await context.write(async (tx) => {
     const session = await find(tx, apiSessions, apiSessionId)
     // Another sign-in of the request may have begun meanwhile, or its tokens be issued.
@@ -128,4 +138,25 @@ export async function addExternalToken(
     return true
   })
   return isStored ? proven : undefined
+}
+
+/** Records that a token is not the second factor that a request owes, and returns the refusal. */
+async function recordRefusedFactor(
+  parts: OpenIdParts,
+  requestContext: Context,
+  request: PendingAuthorization,
+  { rejected: [tokenError], verified: [token] }: VerifiedTokens,
+  signerId: string,
+): Promise<SignInRefusedError> {
+  const session = findSession(parts, request)
+  const context = session ? createSessionContext(parts, requestContext, request, session) : requestContext
+  const isOfSigner = token?.signerId === signerId
+  const error = tokenError
+    ? toAuthenticationError(tokenError)
+    : isOfSigner
+      ? new AuthenticationError('UNKNOWN_CREDENTIAL', 'the token names another identity')
+      : new AuthenticationError('SIGNER_NOT_ALLOWED', `the token is not one of the signer ${signerId}`)
+  const method = 'ext-jwt'
+  await recordFailedSignIn(parts, { context, method, authenticator: { id: toSignerAuthenticatorId(signerId) } }, error)
+  return new SignInRefusedError(method, error)
 }

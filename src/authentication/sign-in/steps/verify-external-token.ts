@@ -52,7 +52,7 @@ export const verifyExternalToken: Step = async (attempt) => {
   attempt.authenticator = toAuthenticatorMatch(match)
 }
 
-function toAuthenticationError({ check, message }: TokenError): AuthenticationError {
+export function toAuthenticationError({ check, message }: TokenError): AuthenticationError {
   return new AuthenticationError(REASONS[check], message)
 }
 
