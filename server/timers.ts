@@ -125,7 +125,7 @@ function listTimers(controller: Controller): Timer[] {
       name: 'removing revocations that have ended',
       everyMs: MINUTE_MS,
       doneBy: 'one',
-      run: () => removeEndedRevocations(context),
+      run: () => removeEndedRevocations(context, { clock, lifetime: apiSessions.lifetime }),
     },
     {
       name: 'checking certificates',

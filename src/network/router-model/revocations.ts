@@ -14,6 +14,7 @@ import { identities } from '../../definitions/resources/identities.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { invalidError } from '../../foundation/errors.ts'
 import { isId, isUuid } from '../../foundation/ids.ts'
+import type { WatchedClock } from '../../foundation/watched-clock.ts'
 import { get } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Change, TokenRevocation } from '../../storage/transactions/changes.ts'
@@ -100,10 +101,15 @@ async function revoke(
   audit: AuditDetail = 'none',
 ): Promise<void> {
   const now = tx.clock.now()
-  const expiresAt = now + Math.max(MIN_RETENTION_MS, lifetime.refreshMs)
+  const expiresAt = now + getRetentionMs(lifetime)
   const revocation = { type, issuedBefore: now, expiresAt }
   await storeRevocation(tx.db, id, type, revocation.issuedBefore, revocation.expiresAt)
   recordRevocation(tx, id, revocation, audit)
+}
+
+/** No token is valid for longer. */
+function getRetentionMs({ refreshMs }: SessionLifetime): number {
+  return Math.max(MIN_RETENTION_MS, refreshMs)
 }
 
 /** A single token, an API session, or all tokens of an identity. */
@@ -161,11 +167,17 @@ function losesTokens(change: Change): boolean {
   return after.disabledAt !== null && after.disabledAt !== (before?.disabledAt ?? null)
 }
 
-/** Removes those that concern no token any more. */
-export async function removeEndedRevocations(context: Context): Promise<void> {
-  const now = context.clock.now()
+/**
+ * Removes those that concern no token any more. A clock that is ahead for a while ends none of them: their tokens are valid again
+ * once it is set back.
+ */
+export async function removeEndedRevocations(
+  context: Context,
+  { clock, lifetime }: LifetimePart & { readonly clock: Pick<WatchedClock, 'getEarliest'> },
+): Promise<void> {
+  const before = clock.getEarliest(getRetentionMs(lifetime))
   const findEnded = (db: Context['db']) =>
-    db.selectFrom('revocations').select('id').where('expiresAt', '<=', now).limit(MAX_REMOVED_AT_ONCE).execute()
+    db.selectFrom('revocations').select('id').where('expiresAt', '<=', before).limit(MAX_REMOVED_AT_ONCE).execute()
   if ((await findEnded(context.db)).length === 0) return
   await context.write(async (tx) => {
     for (const { id } of await findEnded(tx.db)) {

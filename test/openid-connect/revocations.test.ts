@@ -1,0 +1,99 @@
+// Revocations of tokens, sessions and identities: what they end, at once and for how long.
+import { beforeEach, describe, expect, it } from 'vitest'
+import { removeEndedRevocations } from '../../src/network/router-model/revocations.ts'
+import { CLIENT } from '../world/controller.ts'
+import { People } from '../world/people.ts'
+import { useControllerPerTest } from '../world/use-controller.ts'
+import { bearer, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
+
+const world = useControllerPerTest({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
+let people: People
+
+beforeEach(async () => {
+  people = await People.in(world)
+})
+
+const HOUR_MS = 60 * 60_000
+const DAY_MS = 24 * HOUR_MS
+
+const ask = async (own: { token: string } | { headers: { authorization: string } }) =>
+  (await world.send({ method: 'GET', path: `${CLIENT}/current-identity`, ...own })).status
+
+const revoke = (type: string, id: string) => people.manage('POST', '/revocations', { id, type })
+
+const refresh = (client: OpenIdClient, token: string) =>
+  client.postForm('/oidc/oauth/token', { grant_type: 'refresh_token', client_id: 'native', refresh_token: token })
+
+const listRevocations = async () => {
+  const rows = await world.system.db.selectFrom('revocations').select('id').orderBy('n').execute()
+  return rows.map(({ id }) => id)
+}
+
+/** Removes revocations as the controller does every minute. */
+const removeEnded = () => {
+  const { auth, clock } = world.controller
+  return removeEndedRevocations(world.system, { clock, lifetime: auth.apiSessions.lifetime })
+}
+
+/** Sets the clock, and has the controller read it. */
+const setClock = (milliseconds: number) => {
+  world.clock.set(milliseconds)
+  world.controller.clock.now()
+}
+
+describe('a revocation of a token', () => {
+  it('stays in force if the clock is ahead by more than a day for a minute', async () => {
+    const client = new OpenIdClient(world)
+    const tokens = await client.signIn(await people.person())
+    const { jti } = readClaims(tokens.access_token)
+    await revoke('JTI', jti)
+
+    setClock(25 * HOUR_MS)
+    world.clock.advance(60_000)
+    await removeEnded()
+    setClock(-25 * HOUR_MS)
+
+    expect(await listRevocations()).toEqual([jti])
+    expect(await ask({ headers: bearer(tokens.access_token) })).toBe(401)
+    expect((await refresh(client, tokens.refresh_token)).body.error_description).toMatch(/revoked/)
+  })
+
+  it('that was made while the clock was ahead is kept for as long as the tokens of that time are valid', async () => {
+    setClock(25 * HOUR_MS)
+    const { jti } = readClaims((await new OpenIdClient(world).signIn(await people.person())).access_token)
+    await revoke('JTI', jti)
+    setClock(-25 * HOUR_MS)
+    world.clock.advance(2 * DAY_MS)
+    await removeEnded()
+    const before = await listRevocations()
+    world.clock.advance(HOUR_MS)
+    await removeEnded()
+
+    expect([before, await listRevocations()]).toEqual([[jti], []])
+  })
+
+  it('is removed when no token can be valid any more, also if the clock was set forward for good', async () => {
+    const { jti } = readClaims((await new OpenIdClient(world).signIn(await people.person())).access_token)
+    await revoke('JTI', jti)
+    setClock(1_000 * DAY_MS)
+    world.clock.advance(DAY_MS - 1)
+    await removeEnded()
+    const before = await listRevocations()
+    world.clock.advance(1)
+    await removeEnded()
+
+    expect([before, await listRevocations()]).toEqual([[jti], []])
+  })
+
+  it('is removed after a day also if the clock was set forward hundreds of times before', async () => {
+    for (let step = 0; step < 200; step++) setClock(DAY_MS)
+    world.clock.advance(DAY_MS)
+    people = await People.in(world, 'an administrator of the next day')
+    const { jti } = readClaims((await new OpenIdClient(world).signIn(await people.person())).access_token)
+    await revoke('JTI', jti)
+    world.clock.advance(DAY_MS)
+    await removeEnded()
+
+    expect(await listRevocations()).toEqual([])
+  })
+})
