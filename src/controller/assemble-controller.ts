@@ -255,7 +255,8 @@ export async function assembleController(
     ...{ access, auth, certificateBehavior, enrollments, membership, routers, sessionTokens },
     webhookBehavior: webhooks.behavior,
   })
-  const guards = createGuards({ access, auth, posture, entities, receipts, sessionTokens })
+  const { revokedTokens } = openIdConnect
+  const guards = createGuards({ access, auth, posture, entities, receipts, revokedTokens, sessionTokens })
   const contexts = new Contexts(store, clock, guards)
   const warnBeforeMs = config['certificates.warnBefore']
   const integrity = new DataIntegrity({

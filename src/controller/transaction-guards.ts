@@ -6,6 +6,7 @@ import { requireUsableAdministrator } from '../authentication/administrators/adm
 import { requireSameRights } from '../authentication/api-sessions/require-same-rights.ts'
 import { revokeApiSessions } from '../authentication/api-sessions/revoke-api-sessions.ts'
 import type { Auth } from '../authentication/auth.ts'
+import type { RevokedTokens } from '../authentication/openid-connect/revoked-tokens.ts'
 import { requireNoEscalation } from '../authentication/permissions/require-no-escalation.ts'
 import { updateInventory } from '../maintenance/certificates/inventory.ts'
 import type { RootReceipts } from '../maintenance/certificates/root-receipts.ts'
@@ -21,6 +22,7 @@ interface GuardParts {
   readonly posture: Posture
   readonly entities: EntityStore
   readonly receipts: RootReceipts
+  readonly revokedTokens: RevokedTokens
   readonly sessionTokens: SessionTokens
 }
 
@@ -34,9 +36,11 @@ export function createGuards({
   posture,
   entities,
   receipts,
+  revokedTokens,
   sessionTokens,
 }: GuardParts): readonly TransactionGuard[] {
   return [
+    { before: (tx) => revokedTokens.requireValidToken(tx) },
     { before: (tx) => requireSameRights(auth, tx) },
     { after: requireNoEscalation },
     { after: requireUsableAdministrator },

@@ -1,9 +1,11 @@
 // Revocations of tokens, sessions and identities: what they end, at once and for how long.
-import { beforeEach, describe, expect, it } from 'vitest'
-import { removeEndedRevocations } from '../../src/network/router-model/revocations.ts'
-import { CLIENT } from '../world/controller.ts'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { callerFromApiSession } from '../../src/authentication/api-sessions/callers.ts'
+import { removeEndedRevocations, revokeByAdministrator } from '../../src/network/router-model/revocations.ts'
+import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
+import { EXCHANGE, TOKEN_TYPE } from './certificate-client.ts'
 import { bearer, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
 
 const world = useControllerPerTest({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
@@ -23,6 +25,12 @@ const revoke = (type: string, id: string) => people.manage('POST', '/revocations
 
 const refresh = (client: OpenIdClient, token: string) =>
   client.postForm('/oidc/oauth/token', { grant_type: 'refresh_token', client_id: 'native', refresh_token: token })
+
+const exchange = (client: OpenIdClient, token: string) =>
+  client.postForm('/oidc/oauth/token', {
+    ...{ client_id: 'native', grant_type: EXCHANGE, subject_token: token },
+    subject_token_type: `${TOKEN_TYPE}refresh_token`,
+  })
 
 const listRevocations = async () => {
   const rows = await world.system.db.selectFrom('revocations').select('id').orderBy('n').execute()
@@ -56,6 +64,59 @@ describe('a revocation of a token', () => {
     expect(await listRevocations()).toEqual([jti])
     expect(await ask({ headers: bearer(tokens.access_token) })).toBe(401)
     expect((await refresh(client, tokens.refresh_token)).body.error_description).toMatch(/revoked/)
+  })
+
+  it('refuses a request that was admitted before it, and whose transaction comes after it', async () => {
+    const administrator = await people.person({ isAdmin: true })
+    const { access_token: token } = await new OpenIdClient(world).signIn(administrator)
+    const { passwords } = world.controller.auth
+    const identityId = await people.identity()
+    const body = { identityId, method: 'updb', username: 'someone', password: 'correct horse battery' }
+    const hash = passwords.hash.bind(passwords)
+    const replaced = vi.spyOn(passwords, 'hash').mockImplementationOnce(async (...values) => {
+      await revoke('JTI', readClaims(token).jti)
+      return hash(...values)
+    })
+
+    const request = { method: 'POST', path: `${MANAGEMENT}/authenticators`, headers: bearer(token), body }
+    const { status } = await world.send(request)
+
+    expect([status, replaced.mock.calls.length]).toEqual([401, 1])
+    expect((await people.manage('GET', `/identities/${identityId}/authenticators`)).length).toBe(0)
+    replaced.mockRestore()
+  })
+
+  it('refuses a transaction that commits together with it', async () => {
+    const administrator = await people.person({ isAdmin: true })
+    const tokens = await new OpenIdClient(world).signIn(administrator)
+    const { z_asid: id, jti } = readClaims(tokens.access_token)
+    const { auth, clock, contexts } = world.controller
+    const caller = callerFromApiSession(auth, auth.apiSessions.get(id), [], clock.now(), jti)
+    const write = () => contexts.create(caller, { requestId: 'a', address: undefined }).write(async () => 'written')
+    const before = await write()
+
+    const [, after] = await Promise.allSettled([
+      revokeByAdministrator(auth.apiSessions, world.system, { type: 'JTI', id: jti }),
+      write(),
+    ])
+
+    expect([before, after]).toMatchObject(['written', { status: 'rejected', reason: { code: 'UNAUTHORIZED' } }])
+  })
+
+  it('of a refresh token has the one before refused too, which would give the same one for a minute', async () => {
+    const client = new OpenIdClient(world)
+    const { refresh_token: former } = await client.signIn(await people.person())
+    const { refresh_token: current } = (await refresh(client, former)).body
+    await revoke('JTI', readClaims(current).jti)
+
+    const responses = [await refresh(client, current), await refresh(client, former), await exchange(client, former)]
+
+    for (const { body, status } of responses)
+      expect([status, body.error, body.error_description]).toEqual([
+        400,
+        'invalid_grant',
+        'the refresh token was revoked',
+      ])
   })
 
   it('that was made while the clock was ahead is kept for as long as the tokens of that time are valid', async () => {

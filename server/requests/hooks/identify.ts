@@ -124,7 +124,7 @@ function identifySession(
   now: Instant,
   done: (failure?: Error) => void,
 ): void {
-  const caller = callerFromApiSession(controller.auth, session, NO_TOKENS, now)
+  const caller = callerFromApiSession(controller.auth, session, NO_TOKENS, now, request.state.accessToken?.jti)
   identifyHolder(controller, request, caller, session?.identity, done)
 }
 

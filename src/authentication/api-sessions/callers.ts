@@ -20,12 +20,14 @@ interface AuthState {
  * Returns the caller of a live session; without a session it is anonymous. The current auth policy of its identity decides
  * whether the session still owes a second factor.
  * @param externalTokens the verified tokens of the request
+ * @param accessTokenId that of the access token of the request, if it has one
  */
 export function callerFromApiSession(
   { policies, signers }: AuthState,
   session: LiveApiSession | undefined,
   externalTokens: readonly VerifiedToken[],
   now: Instant,
+  accessTokenId?: string,
 ): Caller {
   if (!session) return ANONYMOUS
   const { identity } = session
@@ -39,7 +41,8 @@ export function callerFromApiSession(
     apiSessionId: session.id,
     isPartial: isPartial(session, policies.get(identity.authPolicyId), provenSigners),
   }
-  return externalTokens.length > 0 ? { ...caller, externalTokens } : caller
+  const bearer = accessTokenId === undefined ? caller : { ...caller, accessTokenId }
+  return externalTokens.length > 0 ? { ...bearer, externalTokens } : bearer
 }
 
 /** Returns the caller of a token: with the rights that the token and its identity both hold now. */
@@ -69,10 +72,10 @@ export function callerFromToken(
 /** Returns a caller as it is now: its session or token may have ended since, and its rights may be others. */
 export function refreshCaller(
   auth: AuthState & { readonly apiSessions: ApiSessions; readonly machineTokens: MachineTokens },
-  { token, apiSessionId, externalTokens = [] }: IdentityCaller,
+  { token, accessTokenId, apiSessionId, externalTokens = [] }: IdentityCaller,
   now: Instant,
 ): Caller {
   return token
     ? callerFromToken(auth, auth.machineTokens.get(token.id), externalTokens, now)
-    : callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, now)
+    : callerFromApiSession(auth, auth.apiSessions.get(apiSessionId), externalTokens, now, accessTokenId)
 }

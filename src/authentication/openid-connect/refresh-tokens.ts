@@ -38,10 +38,11 @@ export async function requireRefreshToken(parts: OpenIdParts, presented: Present
     throw new OAuthError('invalid_grant', 'the refresh token is not one of this controller')
   if (grantedToken === 'of another kind' || grantedToken.kind !== 'r')
     throw new OAuthError('invalid_grant', 'this is not a refresh token')
-  if (parts.openIdConnect.revokedTokens.has(grantedToken.jti))
-    throw new OAuthError('invalid_grant', 'the refresh token was revoked')
+  if (parts.openIdConnect.revokedTokens.has(grantedToken.jti)) throw tokenRevokedError()
   return grantedToken
 }
+
+const tokenRevokedError = () => new OAuthError('invalid_grant', 'the refresh token was revoked')
 
 /**
  * Returns the session of a token if its client may go on with it now.
@@ -78,7 +79,7 @@ function owesFactor({ live, policy, row }: GrantedSession, { signerIds }: Grant)
 
 /**
  * Uses a refresh token, and returns the id of the token that its client goes on with: the next one if it `isExchanged`.
- * @throws OAuthError if it was exchanged before the grace; the session ends then
+ * @throws OAuthError if one of both was revoked, or it was exchanged before the grace; the session ends then
  */
 export async function useRefreshToken(
   parts: OpenIdParts,
@@ -93,9 +94,12 @@ export async function useRefreshToken(
   return refreshTokenId
 }
 
-/** Returns undefined if the session has ended, or ends now because the token was used again. */
+/**
+ * Returns undefined if the session has ended, or ends now because the token was used again.
+ * @throws OAuthError if the token was revoked meanwhile, or the one that it was exchanged for
+ */
 async function exchange(
-  { auth, entities }: OpenIdParts,
+  { auth, entities, openIdConnect }: OpenIdParts,
   tx: WriteContext,
   apiSessionId: string,
   jti: string,
@@ -103,12 +107,18 @@ async function exchange(
 ): Promise<string | undefined> {
   const session = await find(tx, apiSessions, apiSessionId)
   if (!session) return undefined
+  const { revokedTokens } = openIdConnect
+  if (revokedTokens.isRevokedIn(tx, jti)) throw tokenRevokedError()
   const now = tx.clock.now()
   const age = now - (auth.apiSessions.get(apiSessionId)?.authenticatedAt ?? session.authenticatedAt)
   // Small settings of the clock do not shift the session, so that its age may fall a little.
   const recent = session.formerRefreshTokens.filter(({ exchangedAtAge }) => Math.abs(age - exchangedAtAge) < GRACE_MS)
   if (session.refreshTokenId !== jti) {
-    if (session.refreshTokenId !== null && recent.some(({ id }) => id === jti)) return session.refreshTokenId
+    const { refreshTokenId: nextId } = session
+    if (nextId !== null && recent.some(({ id }) => id === jti)) {
+      if (revokedTokens.isRevokedIn(tx, nextId)) throw tokenRevokedError()
+      return nextId
+    }
     await auth.apiSessions.revoke(tx, [apiSessionId])
     return undefined
   }

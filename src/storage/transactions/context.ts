@@ -25,6 +25,8 @@ export type Caller =
       readonly apiSessionId: string
       /** The token of a machine that the request is made with in place of a session. */
       readonly token?: CallerToken
+      /** The id of the access token of OpenID Connect that the request is made with. */
+      readonly accessTokenId?: string
       /** A second factor is outstanding: the caller has only the permissions of a partial session. */
       readonly isPartial: boolean
       /** The tokens of external signers that its request carries, if a second factor needs them. */
