@@ -96,6 +96,7 @@ export class WatchedClock implements Clock {
     this.noteJump({ from: now - this.#drift, to: now })
     this.#drift = 0
   }
+
   #addFormer(former: FormerOffset): void {
     this.#formerOffsets.push(former)
     if (this.#formerOffsets.length <= MAX_FORMER_OFFSETS) return
