@@ -173,7 +173,7 @@ export function createFabric(parts: FabricParts): Fabric {
     reports,
     dials: new Dials({ ...right, db, circuits }),
     traces,
-    projections: [terminators, linkSettings, new RouterCosts(network, links), upkeep, endedBinds],
+    projections: [terminators, linkSettings, new RouterCosts(network, links), traces, upkeep, endedBinds],
     tick() {
       validation.tick()
       links.tick()

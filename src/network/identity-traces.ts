@@ -1,26 +1,31 @@
 // The identities that are traced: the controller and the routers log in detail how their connections are established, for a time.
-import type { Clock, Instant } from '../foundation/clock.ts'
+//
+// A trace begins and ends by a commit, so that every controller has it, whichever of them creates the circuits of the identity.
+import type { Kysely } from 'kysely'
+import { identities } from '../definitions/resources/identities.ts'
+import type { Clock } from '../foundation/clock.ts'
+import { errors } from '../foundation/errors.ts'
 import type { Log } from '../foundation/log.ts'
+import type { Database } from '../storage/database.ts'
+import type { Commit, IdentityTrace } from '../storage/transactions/changes.ts'
+import type { WriteContext } from '../storage/transactions/context.ts'
+import type { LiveState } from '../storage/transactions/projection.ts'
+import { isOneOf } from '../storage/untyped.ts'
 import type { CircuitError } from './circuits/circuit-failures.ts'
 import type { Circuit } from './circuits/circuit-table.ts'
 import type { RouteOutcome } from './circuits/route-results.ts'
-import type { RouteTrace, TraceChannel } from './routers/router-connection.ts'
-
-export interface IdentityTrace {
-  /** Stands in each line of the logs that belongs to the trace. */
-  readonly traceId: string
-  readonly channels: readonly TraceChannel[]
-  readonly until: Instant
-}
+import type { RouteTrace } from './routers/router-connection.ts'
 
 // More than an operator can follow in a log.
 const MAX_TRACES = 1_000
 
-/** In memory only: a trace ends with the process. */
-export class IdentityTraces {
+/** In memory only: at a controller, a trace ends with the process. */
+export class IdentityTraces implements LiveState {
+  readonly kind = 'live state'
+  readonly name = 'traces of identities'
   readonly #clock: Clock
   readonly #log: Log
-  /** By identity; those that have ended are removed when another one begins. */
+  /** By identity, those that began last at the end; those that have ended are removed when another one begins. */
   readonly #byIdentity = new Map<string, IdentityTrace>()
 
   constructor(clock: Clock, log: Log) {
@@ -28,18 +33,48 @@ export class IdentityTraces {
     this.#log = log
   }
 
-  /** Begins to trace an identity, in place of its earlier trace. Returns whether it does: not if too many are traced already. */
-  begin(identityId: string, trace: IdentityTrace): boolean {
-    const now = this.#clock.now()
-    for (const [id, { until }] of this.#byIdentity) if (until <= now) this.#byIdentity.delete(id)
-    this.#byIdentity.delete(identityId)
-    if (this.#byIdentity.size >= MAX_TRACES) return false
-    this.#byIdentity.set(identityId, trace)
-    return true
+  /** Begins to trace an identity, in place of its earlier trace. @throws SERVER_TOO_MANY_REQUESTS if too many are traced already */
+  begin(tx: WriteContext, identityId: string, trace: IdentityTrace): void {
+    const tracedIds = new Set([...this.#byIdentity.keys()].filter((id) => this.find(id)))
+    for (const { resource, id, after } of tx.uncommitted.all) if (resource === 'traces' && after) tracedIds.add(id)
+    tracedIds.delete(identityId)
+    if (tracedIds.size >= MAX_TRACES)
+      throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause: 'too many identities are traced already' })
+    const at = tx.clock.now()
+    tx.record({ operation: 'create', audit: 'none', resource: 'traces', id: identityId, at, after: trace })
   }
 
-  end(identityId: string): void {
+  /** Ends the trace of an identity, also if only other controllers have one. */
+  end(tx: WriteContext, identityId: string): void {
+    tx.record({ operation: 'delete', audit: 'none', resource: 'traces', id: identityId, at: tx.clock.now() })
+  }
+
+  apply({ changes }: Commit): void {
+    for (const { resource, operation, id, after } of changes) {
+      if (resource === 'traces' && after) this.#set(id, after)
+      else if (resource === 'traces' || (resource === identities.plural && operation === 'delete'))
+        this.#byIdentity.delete(id)
+    }
+  }
+
+  async reconcile(db: Kysely<Database>): Promise<void> {
+    const ids = [...this.#byIdentity.keys()]
+    if (ids.length === 0) return
+    const rows = await db
+      .selectFrom('identities')
+      .select('id')
+      .where(isOneOf(db, 'id', ids))
+      .execute()
+    const existingIds = new Set(rows.map(({ id }) => id))
+    for (const id of ids) if (!existingIds.has(id)) this.#byIdentity.delete(id)
+  }
+
+  #set(identityId: string, trace: IdentityTrace): void {
+    for (const id of this.#byIdentity.keys()) if (!this.find(id)) this.#byIdentity.delete(id)
     this.#byIdentity.delete(identityId)
+    this.#byIdentity.set(identityId, trace)
+    // A controller that has begun since has fewer, and permits more.
+    for (const id of this.#byIdentity.keys()) if (this.#byIdentity.size > MAX_TRACES) this.#byIdentity.delete(id)
   }
 
   /** The trace of an identity; undefined if it has none, or its time is over. */

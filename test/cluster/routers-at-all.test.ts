@@ -205,6 +205,31 @@ describe('a router of release 2', () => {
     for (const { controller } of [first, second]) expect(controller.fabric.circuits.size).toBe(1)
   })
 
+  it('is told by each controller to log the connections of an identity, whichever of them was asked to trace it', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const router = await world.cluster.router(first, 'first', 'second')
+    const { network, serviceId } = await world.cluster.host(first, router)
+    const client = await network.client(serviceId)
+    const trace = async ({ send, admin }: TestController, body: object) => {
+      const path = `${MANAGEMENT}/identities/${client.identityId}/trace`
+      expect((await send({ method: 'PUT', path, body, token: await admin() })).status).toBe(200)
+      await waitUntilEqual(first, second)
+    }
+    /** The ids of the traces that the router is told by each controller. */
+    const dialAtEach = async () => {
+      const traceIds: unknown[] = []
+      for (const channel of [router.at('first'), router.at('second')]) {
+        const { circuitId } = await channel.dial(client)
+        traceIds.push(channel.routes.find((route) => route.circuitId === circuitId)?.context?.fields.traceId)
+      }
+      return traceIds
+    }
+    await trace(first, { enabled: true, duration: '10m', traceId: 'why' })
+    expect(await dialAtEach()).toEqual(['why', 'why'])
+    await trace(second, { enabled: false })
+    expect(await dialAtEach()).toEqual([undefined, undefined])
+  })
+
   it('is not used for a dial by a controller that it is not connected to, which says who has it', async () => {
     const [first, second] = await world.cluster.openBoth()
     const [router, other] = [

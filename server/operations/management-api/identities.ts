@@ -6,10 +6,11 @@ import { f } from '../../../src/definitions/schema/fields.ts'
 import { flag, objectOf, text, time } from '../../../src/definitions/schema/json-schema.ts'
 import { DURATION_MINUTES } from '../../../src/definitions/schema/ranges.ts'
 import { MAX_DURATION_MS, toIsoTime } from '../../../src/foundation/clock.ts'
-import { errors, invalidError } from '../../../src/foundation/errors.ts'
+import { invalidError } from '../../../src/foundation/errors.ts'
 import { newToken } from '../../../src/foundation/ids.ts'
 import { TRACE_CHANNELS, type TraceChannel } from '../../../src/network/routers/router-connection.ts'
 import { parseDuration } from '../../../src/settings/setting-types.ts'
+import { get } from '../../../src/storage/entities/entities.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
 import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { requireRow } from '../../responses/record-responses.ts'
@@ -85,13 +86,19 @@ export const identityOperations: readonly AnyOperation[] = [
       const traceId = body.traceId || newToken()
       const now = context.clock.now()
       if (!body.enabled) {
-        traces.end(id)
+        await context.write(async (tx) => traces.end(tx, id))
         return dataResponse({ enabled: false, traceId, until: toIsoTime(now) })
       }
-      const until = now + readTraceDuration(body.duration)
-      if (!traces.begin(id, { traceId, channels: readTraceChannels(body.channels), until }))
-        throw errors.SERVER_TOO_MANY_REQUESTS(undefined, { cause: 'too many identities are traced already' })
-      return dataResponse({ enabled: true, traceId, until: toIsoTime(until) })
+      const trace = {
+        traceId,
+        channels: readTraceChannels(body.channels),
+        until: now + readTraceDuration(body.duration),
+      }
+      await context.write(async (tx) => {
+        await get(tx, identities, id)
+        traces.begin(tx, id, trace)
+      })
+      return dataResponse({ enabled: true, traceId, until: toIsoTime(trace.until) })
     },
   }),
   defineOperation({

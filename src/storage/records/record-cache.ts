@@ -31,7 +31,7 @@ interface Partition {
 }
 
 /** The names of changes that concern no record. */
-const WITHOUT_RECORDS: ReadonlySet<string> = new Set(['machines', 'presence', 'revocations'])
+const WITHOUT_RECORDS: ReadonlySet<string> = new Set(['machines', 'presence', 'revocations', 'traces'])
 
 export class RecordCache implements Cache {
   readonly kind = 'cache'

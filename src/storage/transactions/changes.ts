@@ -124,6 +124,23 @@ export type ConnectedListener = {
   readonly localBinding: string
 }
 
+/** The identity `id` is traced, or, without a state after it, is not any more. */
+interface TraceChange {
+  readonly resource: 'traces'
+  readonly id: string
+  readonly before?: undefined
+  readonly after?: IdentityTrace | undefined
+}
+
+/** How an identity is traced: controllers and routers log in detail how its connections are established. */
+export type IdentityTrace = {
+  /** Stands in each line of the logs that belongs to the trace. */
+  readonly traceId: string
+  /** The steps that are logged. */
+  readonly channels: readonly ('selectPath' | 'establishPath')[]
+  readonly until: Instant
+}
+
 /** The tokens that are not accepted any more. */
 export type TokenRevocation = {
   readonly type: 'IDENTITY' | 'API_SESSION' | 'JTI'
@@ -139,6 +156,7 @@ export type RecordChange =
   | MachineChange
   | RevocationChange
   | PresenceChange
+  | TraceChange
   | OtherChange
 
 /** The values of a record of that name after a change. */
