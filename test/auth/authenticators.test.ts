@@ -163,17 +163,23 @@ describe('an administrator', () => {
     ])
   })
 
-  it('is refused one for the identity of a router', async () => {
-    const { id } = await people.manage('POST', '/edge-routers', { name: 'tunneler', isTunnelerEnabled: true })
-
-    const response = await people.ask('POST', '/authenticators', {
-      identityId: id,
-      method: 'updb',
-      username: 'of a router',
-      password: PASSWORD,
+  it('is refused one for the identity of a router, and an enrollment that would make one', async () => {
+    const { id: identityId } = await people.manage('POST', '/edge-routers', {
+      name: 'tunneler',
+      isTunnelerEnabled: true,
     })
+    const credential = { identityId, method: 'updb', username: 'of a router' }
+    const expiresAt = new Date(world.clock.now() + 60_000).toISOString()
 
-    expect([response.status, response.body.error.cause.field]).toEqual([400, 'identityId'])
+    const responses = [
+      await people.ask('POST', '/authenticators', { ...credential, password: PASSWORD }),
+      await people.ask('POST', '/enrollments', { ...credential, expiresAt }),
+    ]
+
+    expect(responses.map(({ status, body }) => [status, body.error.cause.field])).toEqual([
+      [400, 'identityId'],
+      [400, 'identityId'],
+    ])
   })
 
   it('has one of an identity that is of the type of routers, and belongs to none', async () => {

@@ -16,7 +16,7 @@ import { isSessionCertificate } from '../../pki/spiffe.ts'
 import type { Behavior, Draft } from '../../storage/behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import type { ApiSessions } from '../api-sessions/api-sessions.ts'
-import { findTunneler } from '../router-identities.ts'
+import { requireNoRouter } from '../router-identities.ts'
 import type { ClientTrustStore } from '../sign-in/client-trust.ts'
 import { findByCertificate, listAuthenticatorIds } from './credentials.ts'
 import type { Passwords } from './passwords.ts'
@@ -182,13 +182,7 @@ async function assertPossible(context: Context, next: Authenticator, password: s
     .where('id', '=', next.identityId)
     .executeTakeFirst()
   if (!row) throw invalidError('identityId', 'does not exist', next.identityId)
-  if (await findTunneler(context, next.identityId)) {
-    throw invalidError(
-      'identityId',
-      'is the identity of a router, which signs in by its own certificate',
-      next.identityId,
-    )
-  }
+  await requireNoRouter(context, next.identityId)
   if (next.method === 'updb') {
     if (next.username === null) throw invalidError('username', 'is required for the method updb')
     if (!password) throw invalidError('password', 'is required for the method updb')

@@ -9,6 +9,7 @@ import type { Behavior, Draft } from '../../storage/behavior.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import { assertUsernameFree } from '../credentials/usernames.ts'
+import { requireNoRouter } from '../router-identities.ts'
 import type { Enrollment, EnrollmentIssuer } from './enrollments.ts'
 
 export class EnrollmentBehavior implements Behavior<typeof enrollments> {
@@ -18,11 +19,15 @@ export class EnrollmentBehavior implements Behavior<typeof enrollments> {
     this.#issuer = issuer
   }
 
-  /** Of an enrollment that an administrator asks for. @throws REFERENCED_ENTITY_NOT_FOUND with the member that does not fit */
+  /**
+   * Of an enrollment that an administrator asks for.
+   * @throws REFERENCED_ENTITY_NOT_FOUND with the member that does not fit, COULD_NOT_VALIDATE if the identity is a router's
+   */
   async prepareCreate({ db, clock }: Context, { next }: Draft<typeof enrollments>): Promise<undefined> {
     assertInFuture({ clock }, next.expiresAt)
     const identity = await db.selectFrom('identities').select('id').where('id', '=', next.identityId).executeTakeFirst()
     if (!identity) throw unsuitableFieldError('identityId', 'does not exist', next.identityId)
+    await requireNoRouter({ db }, identity.id)
     if (next.method === 'updb' && next.username === null)
       throw unsuitableFieldError('username', 'is required for the method updb')
     if (next.method !== 'ottca') return

@@ -12,7 +12,7 @@ import type { Context, ReadContext, WriteContext } from '../../storage/transacti
 import type { ApiSessions } from '../api-sessions/api-sessions.ts'
 import { permissionDeniedError } from '../api-sessions/caller-errors.ts'
 import { isDisabled } from '../disabling.ts'
-import { findTunneler } from '../router-identities.ts'
+import { requireNoRouter } from '../router-identities.ts'
 import { hashSecret, newTokenSecret } from './token-secrets.ts'
 
 const MAX_AGE_MS = 366 * 24 * 60 * 60_000
@@ -67,8 +67,7 @@ function vouchesForTotp(apiSessions: ApiSessions, { caller }: ReadContext, ident
 
 async function requireUsableIdentity(tx: WriteContext, identity: Identity): Promise<void> {
   const { id } = identity
-  if (await findTunneler(tx, id))
-    throw invalidError('identityId', 'is the identity of a router, which signs in by its own certificate', id)
+  await requireNoRouter(tx, id)
   if (isDisabled(identity, tx.clock.now())) throw invalidError('identityId', 'is disabled', id)
 }
 
