@@ -49,6 +49,41 @@ const setClock = (milliseconds: number) => {
   world.controller.clock.now()
 }
 
+describe('a revocation', () => {
+  const signInTwice = async () => {
+    const person = await people.person()
+    const { body } = await people.signIn(person)
+    const { access_token: accessToken } = await new OpenIdClient(world).signIn(person)
+    const { id, token } = body.data as { id: string; token: string }
+    return { person, id, ask: async () => [await ask({ token }), await ask({ headers: bearer(accessToken) })] }
+  }
+
+  it('of an API session ends it also if it was begun without OpenID Connect', async () => {
+    const { ask, id } = await signInTwice()
+    const before = await ask()
+
+    await revoke('API_SESSION', id)
+
+    expect([before, await ask()]).toEqual([
+      [200, 200],
+      [401, 200],
+    ])
+    expect((await people.ask('GET', `/api-sessions/${id}`)).status).toBe(404)
+  })
+
+  it('of an identity ends all its API sessions, none of another one, and no later one', async () => {
+    const [revoked, other] = [await signInTwice(), await signInTwice()]
+
+    await revoke('IDENTITY', revoked.person.id)
+
+    expect([await revoked.ask(), await other.ask()]).toEqual([
+      [401, 401],
+      [200, 200],
+    ])
+    expect(await ask({ token: await people.sessionOf(revoked.person) })).toBe(200)
+  })
+})
+
 describe('a revocation of a token', () => {
   it('stays in force if the clock is ahead by more than a day for a minute', async () => {
     const client = new OpenIdClient(world)

@@ -1,4 +1,4 @@
-// Revocations by administrators: of a token, a session, or all tokens that an identity has.
+// Revocations by administrators: of a token, an API session, or all API sessions of an identity.
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { anyObject, listOf, requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { toIsoTime } from '../../../src/foundation/clock.ts'
@@ -53,7 +53,7 @@ export const revocationOperations: readonly AnyOperation[] = [
     id: 'createRevocation',
     method: 'POST',
     path: '/revocations',
-    summary: 'Revokes a token, an API session, or all tokens that an identity has.',
+    summary: 'Revokes a token, an API session, or all API sessions of an identity.',
     access: { permission: 'revocation.create', grantedTo: 'administrator' },
     body: readFieldsBody<RevocationBody>(
       {

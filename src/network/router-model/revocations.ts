@@ -112,13 +112,13 @@ function getRetentionMs({ refreshMs }: SessionLifetime): number {
   return Math.max(MIN_RETENTION_MS, refreshMs)
 }
 
-/** A single token, an API session, or all tokens of an identity. */
+/** A single token, an API session, or all API sessions of an identity. */
 export const REVOCATION_TYPES = ['JTI', 'API_SESSION', 'IDENTITY'] as const
 export type RevocationType = (typeof REVOCATION_TYPES)[number]
 
 /**
- * Revokes what an administrator names. Its sessions by OpenID Connect end with it; an id of a session that does not exist may be
- * one of another controller's.
+ * Revokes what an administrator names. The API session ends with it, or all API sessions of the identity, however they began; an id of a
+ * session that does not exist may be one of another controller's.
  * @throws COULD_NOT_VALIDATE if the id is not one of that type, NOT_FOUND for an identity that does not exist
  */
 export async function revokeByAdministrator(
@@ -131,22 +131,10 @@ export async function revokeByAdministrator(
     throw invalidError('id', 'must be the id of an API session: a ULID, or a UUID v4', id)
   await context.write(async (tx) => {
     if (type === 'IDENTITY') await get(tx, identities, id)
-    const ids = await findTokenSessions(tx, type, id)
-    await sessions.revoke(tx, ids)
+    if (type === 'IDENTITY') await sessions.revokeAll(tx, { identityId: id })
+    if (type === 'API_SESSION') await sessions.revoke(tx, [id])
     await revoke(tx, sessions, type, id, 'event')
   })
-}
-
-/** The API sessions by OpenID Connect that a revocation ends. */
-async function findTokenSessions(tx: WriteContext, type: RevocationType, id: string): Promise<string[]> {
-  if (type === 'JTI') return []
-  const rows = await tx.db
-    .selectFrom('api_sessions')
-    .select('id')
-    .where(type === 'IDENTITY' ? 'identityId' : 'id', '=', id)
-    .where('clientId', 'is not', null)
-    .execute()
-  return rows.map((row) => row.id)
 }
 
 /** Returns a revocation; undefined if there is none of this id, or its tokens have all ended. */
