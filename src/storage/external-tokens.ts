@@ -65,10 +65,11 @@ export function describeRules(signer: SignerRecord): string {
 }
 
 /** Whether a token that was verified earlier is still valid: not expired, and its signer enabled and unchanged. */
-export function isStillValid(
-  { signerRules, validUntil }: VerifiedToken,
-  signer: SignerRecord | undefined,
-  now: Instant,
-): boolean {
-  return signer?.enabled === true && describeRules(signer) === signerRules && now < validUntil
+export function isStillValid(token: VerifiedToken, signer: SignerRecord | undefined, now: Instant): boolean {
+  return isStillTrusted(token, signer) && now < token.validUntil
+}
+
+/** Whether the signer of a token that was verified earlier is enabled and unchanged. */
+export function isStillTrusted({ signerRules }: VerifiedToken, signer: SignerRecord | undefined): boolean {
+  return signer?.enabled === true && describeRules(signer) === signerRules
 }

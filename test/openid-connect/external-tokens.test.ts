@@ -1,12 +1,18 @@
 // Tokens of external signers in a sign-in by OpenID Connect: as the credential, and as a second factor.
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CLIENT, MANAGEMENT } from '../world/controller.ts'
-import { Issuer } from '../world/issuers.ts'
+import { authorityFile, json, openEndpoint } from '../world/endpoints.ts'
+import { createIssuerKey, Issuer, type IssuerKey, toJwk } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 import { bearer, ISSUER, OIDC_SETTINGS, OpenIdClient, readClaims } from './client.ts'
 
-const world = useController({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
+const authority = authorityFile()
+afterAll(() => authority.remove())
+
+const world = useController({
+  settings: { ...OIDC_SETTINGS, 'session.timeout': '24h', 'signers.caFile': authority.path },
+})
 let people: People
 let issuer: Issuer
 let signerId: string
@@ -188,5 +194,74 @@ describe('a signer that an auth policy requires', () => {
     const { body } = await client.redeem(await client.finish(id))
 
     expect(await refresh(client, body.refresh_token)).toMatchObject({ token_type: 'Bearer' })
+  })
+
+  /** Signs a person in with a token of a signer as second factor, and returns what follows once that token has expired. */
+  const signInWithFactor = async (ownIssuer: Issuer, changes: Readonly<Record<string, unknown>> = {}) => {
+    const ownSignerId = await ownIssuer.trustedBy(people, changes)
+    const authPolicyId = await people.policy({ requireExtJwtSigner: ownSignerId })
+    const externalId = newSubject()
+    const { id: identityId, ...person } = await people.person({ authPolicyId, externalId })
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    const token = ownIssuer.token(world, externalId)
+    await client.postForm(
+      '/oidc/login/password',
+      { id, username: person.username, password: person.password },
+      bearer(token),
+    )
+    let { body } = await client.redeem(await client.finish(id))
+    world.clock.advance(60 * 60_000)
+    const next = async () => {
+      const response = await refresh(client, body.refresh_token)
+      if (response.refresh_token) body = response
+      return response.error_description ?? 'refreshed'
+    }
+    return { identityId, externalId, signerId: ownSignerId, next }
+  }
+  const OWED = expect.stringMatching(/owes a second factor/)
+
+  it.each([
+    ['is disabled', { enabled: false }],
+    ['has another audience', { audience: 'another' }],
+    ['has another key', { certPem: new Issuer().certificate() }],
+  ])('and that %s since leaves no further tokens by its earlier one', async (_name, change) => {
+    const signIn = await signInWithFactor(new Issuer())
+    const before = await signIn.next()
+    await people.manage('PATCH', `/external-jwt-signers/${signIn.signerId}`, change)
+
+    expect([before, await signIn.next()]).toEqual(['refreshed', OWED])
+  })
+
+  it('and whose key set lacks the key since leaves no further tokens by it', async () => {
+    const ownIssuer = new Issuer()
+    const [first, second] = [ownIssuer.key, createIssuerKey()]
+    const endpoint = await openEndpoint(json({ keys: [toJwk(first)] }))
+    const signIn = await signInWithFactor(ownIssuer, { jwksEndpoint: `${endpoint.url}/jwks` })
+    const fetchAndRefresh = async (...keys: IssuerKey[]) => {
+      endpoint.respond = json({ keys: keys.map(toJwk) })
+      world.clock.advance(11 * 60_000)
+      await world.controller.auth.signers.keyRefresher.refreshDue(world.controller.contexts)
+      return signIn.next()
+    }
+
+    expect([await fetchAndRefresh(first, second), await fetchAndRefresh(second)]).toEqual(['refreshed', OWED])
+    await endpoint.close()
+  })
+
+  it('and whose token named an external id that the identity does not have any more leaves no further tokens', async () => {
+    const signIn = await signInWithFactor(new Issuer())
+    const before = await signIn.next()
+    await people.manage('PATCH', `/identities/${signIn.identityId}`, { externalId: newSubject() })
+
+    expect([before, await signIn.next()]).toEqual(['refreshed', OWED])
+  })
+
+  it('only for a while leaves further tokens afterwards', async () => {
+    const { identityId, next } = await signInWithFactor(new Issuer())
+    const withoutFactor = await people.policy({})
+    await people.manage('PATCH', `/identities/${identityId}`, { authPolicyId: withoutFactor })
+
+    expect(await next()).toBe('refreshed')
   })
 })

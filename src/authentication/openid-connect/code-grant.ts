@@ -136,7 +136,10 @@ async function storeIssue(parts: OpenIdParts, apiSessionId: string, refreshToken
     if (!session) throw sessionEndedError()
     if (!session.authorization?.pending) throw unknownCodeError()
     const endsAt = tx.clock.now() + (refreshTokenId === undefined ? accessMs : refreshMs)
-    const authorization = { ...session.authorization, pending: null }
+    const primarySigner = toSignerId(session.authenticatorId)
+    const { externalTokens } = session.authorization.pending
+    const secondTokens = externalTokens.filter(({ signerId }) => signerId !== primarySigner)
+    const authorization = { ...session.authorization, pending: null, secondTokens }
     const values = { authorization, hasTokens: true, endsAt, refreshTokenId: refreshTokenId ?? null }
     await entities.update(tx, apiSessions, session, values, { audit: 'none' })
   })

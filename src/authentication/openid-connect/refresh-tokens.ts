@@ -10,8 +10,8 @@ import type { PeerCertificates } from '../../pki/peer-certificates.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { toSignerId } from '../sign-in/authentication-methods.ts'
-import { findOutstandingFactors } from '../sign-in/second-factors.ts'
-import type { Grant, GrantedSession } from './claims.ts'
+import { findLastingSigners, findOutstandingFactors } from '../sign-in/second-factors.ts'
+import type { GrantedSession } from './claims.ts'
 import type { ClientId } from './clients.ts'
 import { type GrantedToken, verifyGranted } from './granted-claims.ts'
 import { requireGrantedSession } from './issue-tokens.ts'
@@ -59,7 +59,7 @@ export async function requireContinuation(
   const session = await requireGrantedSession(parts, context, apiSessionId)
   if (!provesPossession(parts, peer, grant, session.live, clock.now()))
     throw new OAuthError('access_denied', 'the client certificate is not one of the token')
-  if (owesFactor(session, grant))
+  if (owesFactor(parts, session))
     throw new OAuthError('invalid_grant', 'the session owes a second factor: sign in again')
   // Each use is a write, as any other of the identity.
   const { id: identityId, isAdmin } = session.live.identity
@@ -69,10 +69,14 @@ export async function requireContinuation(
   return session
 }
 
-/** Whether the policy demands a factor now that the sign-in did not have: only another sign-in has a step for it. */
-function owesFactor({ live, policy, row }: GrantedSession, { signerIds }: Grant): boolean {
+/**
+ * Whether the policy demands a factor now that the sign-in did not have, or that it had from a signer which does not vouch for the identity
+ * any more: only another sign-in has a step for it.
+ */
+function owesFactor({ auth }: OpenIdParts, { live, policy, row }: GrantedSession): boolean {
+  const secondSigners = findLastingSigners(row.authorization?.secondTokens ?? [], live.identity, auth.signers.directory)
   const primarySigner = toSignerId(row.authenticatorId)
-  const provenSigners = primarySigner === null ? signerIds : [...signerIds, primarySigner]
+  const provenSigners = primarySigner === null ? secondSigners : [...secondSigners, primarySigner]
   const { totp, signer } = findOutstandingFactors(live, policy, provenSigners)
   return totp || signer !== undefined
 }

@@ -4,6 +4,7 @@
 // still valid is decided again after the body has arrived, and in the transaction.
 import type { Instant } from '../../foundation/clock.ts'
 import {
+  isStillTrusted,
   isStillValid,
   namesIdentity,
   type SignerRecord,
@@ -11,6 +12,7 @@ import {
   type VerifiedToken,
 } from '../../storage/external-tokens.ts'
 import type { AuthPolicy } from '../auth-policies.ts'
+import type { Signers } from '../signers/signers.ts'
 
 /** The TOTP state of a session. */
 export interface TotpState {
@@ -78,5 +80,21 @@ export function findProvenSigners(
   return tokens.flatMap((token) => {
     const isProven = namesIdentity(token, identity) && isStillValid(token, signers.get(token.signerId), now)
     return isProven ? [token.signerId] : []
+  })
+}
+
+/**
+ * Returns the ids of the signers whose tokens a session has shown, if it may still rest on them: each names the identity, and its signer
+ * is enabled and unchanged, and has the key. The tokens themselves may have expired.
+ */
+export function findLastingSigners(
+  tokens: readonly VerifiedToken[],
+  identity: TokenSubject,
+  signers: Pick<Signers, 'get'>,
+): readonly string[] {
+  return tokens.flatMap((token) => {
+    const signer = signers.get(token.signerId)
+    const hasKey = [...(signer?.keys.values() ?? [])].some(({ fingerprint }) => fingerprint === token.signerKey)
+    return hasKey && isStillTrusted(token, signer) && namesIdentity(token, identity) ? [token.signerId] : []
   })
 }

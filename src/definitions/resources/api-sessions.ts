@@ -16,6 +16,18 @@ export interface StoredAuthorization {
   /** SHA-256 of a secret of the client, base64url. */
   readonly codeChallenge: string
   readonly pending: PendingTokens | null
+  /** The tokens of signers other than the one by which it began, for second factors; absent until its own tokens are issued. */
+  readonly secondTokens?: readonly ShownToken[]
+}
+
+/** A token of an external signer that was verified, as far as what rests on it depends on it. */
+interface ShownToken {
+  readonly signerId: string
+  readonly signerRules: string
+  readonly signerKey: string
+  readonly subject: string
+  readonly isExternalId: boolean
+  readonly validUntil: number
 }
 
 /** The part of a sign-in that its tokens will show: the client asked for it, proved or reported it. */
@@ -25,14 +37,7 @@ export interface PendingTokens {
   /** The hash of the key of the browser that signed in by a page. */
   readonly browser?: string | undefined
   /** The tokens of external signers that came with the credential, or as a second factor. */
-  readonly externalTokens: readonly {
-    readonly signerId: string
-    readonly signerRules: string
-    readonly signerKey: string
-    readonly subject: string
-    readonly isExternalId: boolean
-    readonly validUntil: number
-  }[]
+  readonly externalTokens: readonly ShownToken[]
   readonly envInfo?: Readonly<Record<string, unknown>> | undefined
   readonly sdkInfo?: Readonly<Record<string, unknown>> | undefined
   /** The request for a session certificate. */
