@@ -27,9 +27,13 @@ export const NO_CHANGES: ApplyProgress = { creates: 0, changes: 0, deletes: 0, t
 
 const CONTINUE = 'run the command again to continue'
 const STOP_RETRY_MS = 200
+// The first ones may reach the controller before the file does.
+const MAX_STOP_REQUESTS = 10
 
 /**
  * Applies files as the plan of the digest. Ctrl-C ends it after the transaction that is under way, a second one ends the process.
+ * If the controller that applies them cannot be asked to stop, because a load balancer sends that to another one, the end of the
+ * connection has it stop.
  * @throws CommandError with exit code 130 if the user ended it, with what is made and what is left
  */
 export async function sendSections(
@@ -39,6 +43,7 @@ export async function sendSections(
 ): Promise<ApplyProgress> {
   let last = NO_CHANGES
   let hasEnded = false
+  let isAbandoned = false
   const path = `/controller/network/apply?prune=${isPruning}&digest=${digest}`
   const changes = async function* () {
     for await (const item of client.items(path, undefined, { method: 'POST', body: source.sections })) {
@@ -51,13 +56,21 @@ export async function sendSections(
     for await (const _ of withProgress(changes(), 'changes', flags.output, async () => last.total));
   }
   const stop = async () => {
-    // The controller may not have received the file yet.
-    while (!hasEnded && !(await requestStop(client, digest))) await setTimeout(STOP_RETRY_MS)
+    for (let count = 0; !hasEnded && count < MAX_STOP_REQUESTS; count++) {
+      const result = await requestStop(client, digest)
+      if (result === 'stopping') return
+      if (result === 'failed') break
+      await setTimeout(STOP_RETRY_MS)
+    }
+    if (hasEnded) return
+    isAbandoned = true
+    await client.close()
   }
   const warn = () => `stopping after the transaction under way (${describeProgress(last)}): Ctrl-C again ends at once`
   try {
     await delayInterrupt(warn, send, () => void stop())
   } catch (error) {
+    if (isAbandoned) throw makeInterruption(describeKnown(last))
     const located = source.locate(error)
     if (countOf(last) > 0) notice(`at least ${describeProgress(last)}: ${CONTINUE}`)
     throw located
@@ -65,21 +78,22 @@ export async function sendSections(
     hasEnded = true
   }
   if (last.failure) throw makeFailure(client.target, source, last, last.failure)
-  if (countOf(last) < last.total)
-    throw new CommandError(EXIT.interrupted, 'INTERRUPTED', `interrupted: ${describeProgress(last)}`, {
-      hint: CONTINUE,
-    })
+  if (countOf(last) < last.total) throw makeInterruption(describeProgress(last))
   return last
 }
 
-/** Returns whether the controller ends what it applies, or cannot be asked to. */
-async function requestStop(client: CommandRun['client'], digest: string): Promise<boolean> {
+/** Asks the controller to end what it applies. */
+async function requestStop(client: CommandRun['client'], digest: string): Promise<'stopping' | 'unknown' | 'failed'> {
   try {
     await client.call('POST', `/controller/network/apply/stop?digest=${digest}`)
-    return true
+    return 'stopping'
   } catch (error) {
-    return !(error instanceof RequestError && error.status === 404)
+    return error instanceof RequestError && error.status === 404 ? 'unknown' : 'failed'
   }
+}
+
+function makeInterruption(progress: string): CommandError {
+  return new CommandError(EXIT.interrupted, 'INTERRUPTED', `interrupted: ${progress}`, { hint: CONTINUE })
 }
 
 function countOf({ creates, changes, deletes }: ApplyProgress): number {
@@ -90,6 +104,12 @@ function describeProgress(progress: ApplyProgress): string {
   const { total } = progress
   const count = countOf(progress)
   return total === 0 ? 'no change is made' : `${count} of ${total} changes are made, ${total - count} are left`
+}
+
+/** Describes the progress of a controller whose last transactions are not known. */
+function describeKnown(progress: ApplyProgress): string {
+  const count = countOf(progress)
+  return count === 0 ? 'some changes may be made' : `at least ${count} of ${progress.total} changes are made`
 }
 
 function makeFailure(
