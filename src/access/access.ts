@@ -1,6 +1,6 @@
 // Access: the policy index, fed from the store, behind listing, enforcement and the policies' own sub-lists.
 import type { Kysely } from 'kysely'
-import { MFA_TIMES } from '../authentication/api-sessions/live-api-sessions.ts'
+import { hasOtherMfa } from '../authentication/api-sessions/live-api-sessions.ts'
 import type { AnyRow } from '../definitions/resources/define.ts'
 import type { Instant } from '../foundation/clock.ts'
 import { PolicyIndex, type PolicyReader, type PolicyType } from '../policy/policy-index.ts'
@@ -187,8 +187,7 @@ export class Access implements DerivedRows {
       }
       case 'api-sessions': {
         const { before, after } = change
-        if (before && after && MFA_TIMES.some((time) => before[time] !== after[time]))
-          this.updates.stampIdentity(after.identityId, at)
+        if (after && hasOtherMfa(before, after)) this.updates.stampIdentity(after.identityId, at)
         break
       }
       case 'machines':

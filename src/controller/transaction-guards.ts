@@ -1,5 +1,6 @@
 // The guards of every transaction: what no change may do, and what follows from one within its transaction.
 import type { Access } from '../access/access.ts'
+import { scheduleVerdicts } from '../access/posture/schedule-verdicts.ts'
 import { revokeSessions } from '../access/sessions/revoke-sessions.ts'
 import type { SessionTokens } from '../access/sessions/session-tokens.ts'
 import { requireUsableAdministrator } from '../authentication/administrators/administrators.ts'
@@ -47,6 +48,7 @@ export function createGuards({
     { after: (tx) => revokeApiSessions(auth.apiSessions, tx) },
     { after: (tx) => revokeTokens({ apiSessions: auth.apiSessions, sessionTokens }, tx) },
     { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines, entities }, tx) },
+    { after: (tx) => scheduleVerdicts({ access, apiSessions: auth.apiSessions, deadlines: posture.deadlines }, tx) },
     { after: (tx) => posture.reported.removeSignedOut(tx) },
     { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },
     { after: (tx) => receipts.follow(tx) },

@@ -1,6 +1,7 @@
 // Events of what the audit does not record: sessions, verdicts of posture checks, and certificates near their end.
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type SmallNetwork, smallNetwork } from '../access/network.ts'
+import type { TestController } from '../world/controller.ts'
 import { type TestWatcher, watchEvents } from '../world/event-stream.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { People } from '../world/people.ts'
@@ -45,6 +46,14 @@ async function guardedDial(check?: object) {
   await network.servicePolicy('Dial', [`#${tag}`], [`#${tag}`], checkId ? { postureCheckRoles: [`@${checkId}`] } : {})
   const signIn = () => world.signInAgain(identityId)
   return { identityId, service, checkId, signIn }
+}
+
+const passMfa = (apiSessionId: string, { system, controller }: TestController = world) =>
+  system.write((tx) => controller.auth.apiSessions.totp.complete(tx, apiSessionId))
+
+async function turn(milliseconds: number, { clock, controller }: TestController = world): Promise<void> {
+  clock.advance(milliseconds)
+  await controller.posture.deadlines.revokeExpired(controller.contexts)
 }
 
 describe('a watcher of sessions', () => {
@@ -97,14 +106,72 @@ describe('a watcher of posture', () => {
     const { identityId, service, checkId, signIn } = await guardedDial({ typeId: 'MFA', timeoutSeconds: 600 })
     const { apiSessionId, token } = await signIn()
     const watcher = await watch(`?subject=${checkId}`)
-    await world.system.write((tx) => world.controller.auth.apiSessions.totp.complete(tx, apiSessionId))
+    await passMfa(apiSessionId)
     await network.dial({ token }, service)
-    world.clock.advance(11 * MINUTE)
-    await world.controller.posture.deadlines.revokeExpired(world.controller.contexts)
+    await turn(11 * MINUTE)
 
     await expect.poll(() => typesOf(watcher)).toEqual(['posture-passed', 'posture-failed'])
     const expected = { id: identityId, checkType: 'MFA', apiSessionId }
     for (const { data } of watcher.events) expect(data).toMatchObject(expected)
+  })
+
+  it('receives that time ends MFA, also of an identity without a session, and though another policy grants the same', async () => {
+    const hosting = await guardedDial({ typeId: 'MFA', timeoutSeconds: 600 })
+    const others = await guardedDial({ typeId: 'MFA', timeoutSeconds: 600 })
+    await network.servicePolicy('Dial', [`@${others.identityId}`], [`@${others.service}`])
+    const watcher = await watch('?type=posture-passed&type=posture-failed')
+    for (const { signIn, service } of [hosting, others]) {
+      const { apiSessionId, token } = await signIn()
+      await passMfa(apiSessionId)
+      if (service === others.service) expect((await network.dial({ token }, service)).status).toBe(201)
+    }
+    await turn(9 * MINUTE)
+    await turn(2 * MINUTE)
+
+    const checks = [hosting.checkId, others.checkId]
+    await expect
+      .poll(() => watcher.events.map(({ type, data }) => [type, data.postureCheckId]))
+      .toEqual(['posture-passed', 'posture-failed'].flatMap((type) => checks.map((id) => [type, id])))
+  })
+
+  it('receives when each of several checks of MFA fails, and not before MFA that was passed again times out', async () => {
+    const prompting = await guardedDial({ typeId: 'MFA', timeoutSeconds: 0, promptOnWake: true })
+    const timed = await network.make('posture-checks', { name: 'timed', typeId: 'MFA', timeoutSeconds: 3600 })
+    await network.servicePolicy('Dial', [`@${prompting.identityId}`], ['#all'], { postureCheckRoles: [`@${timed}`] })
+    const { apiSessionId, token } = await prompting.signIn()
+    await passMfa(apiSessionId)
+    const watcher = await watch(`?subject=${prompting.identityId}&type=posture-failed`)
+    await turn(30 * MINUTE)
+    await passMfa(apiSessionId)
+    await turn(31 * MINUTE)
+    await network.report({ token }, { typeId: 'ENDPOINT_STATE', woken: true })
+    await turn(6 * MINUTE)
+    await expect.poll(() => watcher.events.map(({ data }) => data.postureCheckId)).toEqual([prompting.checkId])
+    await turn(24 * MINUTE)
+
+    await expect.poll(() => watcher.events.map(({ data }) => data.postureCheckId)).toEqual([prompting.checkId, timed])
+  })
+})
+
+describe('after a restart', () => {
+  const restarted = useController({ settings: { 'session.timeout': '24h' } })
+
+  it('a watcher receives that time ends MFA which was passed before', async () => {
+    const small = await smallNetwork(restarted)
+    const checkId = await small.make('posture-checks', { name: 'mfa', typeId: 'MFA', timeoutSeconds: 600 })
+    await small.servicePolicy('Dial', ['#staff'], ['#all'], { postureCheckRoles: [`@${checkId}`] })
+    const { id } = await small.person('one', ['staff'])
+    const { apiSessionId } = await restarted.signInAgain(id)
+    await passMfa(apiSessionId, restarted)
+    await restarted.stop()
+    await restarted.reopen()
+    const watcher = await watchEvents(await restarted.listen(), await restarted.admin(), '?type=posture-failed')
+    watchers.push(watcher)
+    await expect.poll(() => watcher.cursor).not.toBe('')
+    await turn(MINUTE, restarted)
+    await turn(10 * MINUTE, restarted)
+
+    await expect.poll(() => watcher.events.map(({ data }) => data.apiSessionId)).toEqual([apiSessionId])
   })
 })
 

@@ -9,6 +9,7 @@ import type { CommitRecorder } from '../../storage/store.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
+import { untyped } from '../../storage/untyped.ts'
 import type { Decision } from '../decision.ts'
 
 // How many identities one transaction judges again, so that no request waits long for it.
@@ -18,8 +19,8 @@ const BATCH = 250
 type RecordedDeadlines = Readonly<Record<string, Instant>>
 
 /**
- * One deadline per identity: the first moment at which one of its sessions may lose its right. Whatever judges a session
- * schedules it, and a deadline that has passed lets all sessions of the identity be judged again, and scheduled.
+ * One deadline per identity: the first moment at which one of its sessions may lose its right, or the verdict on its MFA changes.
+ * Whatever judges one of them schedules it, and a deadline that has passed lets all of the identity be judged again, and scheduled.
  */
 export class PostureDeadlines implements CommitRecorder, SideEffect {
   readonly kind = 'side effect'
@@ -38,8 +39,8 @@ export class PostureDeadlines implements CommitRecorder, SideEffect {
     this.#judgedUntil = clock.now()
   }
 
-  /** Schedules, with the commit of a transaction, the moment at which a session that stays has to be judged again. */
-  schedule(identityId: string, { failsAt }: Decision): void {
+  /** Schedules, with the commit of a transaction, the moment at which a session or a verdict that stays has to be judged again. */
+  schedule(identityId: string, { failsAt }: Pick<Decision, 'failsAt'>): void {
     if (failsAt === Number.POSITIVE_INFINITY) return
     this.#unrecorded.set(identityId, Math.min(failsAt, this.#unrecorded.get(identityId) ?? failsAt))
   }
@@ -71,11 +72,14 @@ export class PostureDeadlines implements CommitRecorder, SideEffect {
     this.#wheel.schedule(identityId, this.#clock.monotonic())
   }
 
-  /** Schedules all identities that hold sessions, so that what was due while no process ran is judged. */
+  /** Schedules all identities that hold sessions or have passed MFA, so that what was due while no process ran is judged. */
   async restart(db: Kysely<Database>): Promise<void> {
-    if (!(await db.selectFrom('posture_checks').select('id').limit(1).executeTakeFirst())) return
-    const rows = await db.selectFrom('sessions').select('identityId').distinct().execute()
-    for (const { identityId } of rows) this.#scheduleNow(identityId)
+    // Time changes the verdicts of no other checks.
+    const timed = untyped(db).selectFrom('posture_checks').select('id').where('typeId', '=', 'MFA')
+    if (!(await timed.limit(1).executeTakeFirst())) return
+    const holders = db.selectFrom('sessions').select('identityId')
+    const proven = db.selectFrom('api_sessions').select('identityId').where('mfaPassedAt', 'is not', null)
+    for (const { identityId } of await holders.union(proven).execute()) this.#scheduleNow(identityId)
   }
 
   /** Revokes the sessions whose deadline has passed without another proof, and tells their identities. */

@@ -1,6 +1,6 @@
 // Revokes the sessions that a change de-authorizes, in the transaction of that change.
 
-import { MFA_TIMES } from '../../authentication/api-sessions/live-api-sessions.ts'
+import { hasOtherMfa } from '../../authentication/api-sessions/live-api-sessions.ts'
 import { postureChecks } from '../../definitions/resources/posture-checks.ts'
 import { sessions } from '../../definitions/resources/sessions.ts'
 import type { Instant } from '../../foundation/clock.ts'
@@ -162,7 +162,6 @@ function listConcerned(index: PolicyReader, change: RecordChange): SessionCriter
 
 type Policy = RecordOf<'service-policies'>
 type Identity = RecordOf<'identities'>
-type MfaTimes = Pick<RecordOf<'api-sessions'>, (typeof MFA_TIMES)[number]>
 
 /** Whether a list lacks an entry that it had before. */
 function loses<Field extends string>(
@@ -180,10 +179,6 @@ function gains<Field extends string>(
   field: Field,
 ): boolean {
   return before ? loses(after, before, field) : true
-}
-
-function hasOtherMfa(before: MfaTimes | undefined, after: MfaTimes | undefined): boolean {
-  return before !== undefined && after !== undefined && MFA_TIMES.some((time) => before[time] !== after[time])
 }
 
 /** Whether a policy grants at least what it granted before, and demands at most what it demanded. */

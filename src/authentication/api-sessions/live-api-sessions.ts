@@ -44,11 +44,15 @@ export interface LiveApiSession {
 /** The members of a session that checks of the second factor read. */
 export const MFA_TIMES = ['mfaPassedAt', 'wokenAt', 'unlockedAt'] as const
 
+type MfaTimes = Pick<LiveApiSession, (typeof MFA_TIMES)[number]>
+
+/** Whether a change of a session is one of those members. */
+export function hasOtherMfa(before: MfaTimes | undefined, after: MfaTimes | undefined): boolean {
+  return before !== undefined && after !== undefined && MFA_TIMES.some((time) => before[time] !== after[time])
+}
+
 /** The members that change when it passes a second factor or receives tokens, and when its machine woke or was unlocked. */
-export type SessionProgress = Pick<
-  LiveApiSession,
-  'owesTotp' | 'isTotpComplete' | 'endsAt' | (typeof MFA_TIMES)[number]
->
+export type SessionProgress = Pick<LiveApiSession, 'owesTotp' | 'isTotpComplete' | 'endsAt' | keyof MfaTimes>
 
 /** A session with the others that a change revokes together with it. */
 type CohortMember = LiveApiSession & { cohort: Cohort<CohortMember> }

@@ -1,10 +1,11 @@
 // The events of commits that the audit does not record: sessions that begin and end, and verdicts of posture checks that change.
 import type { Access } from '../../access/access.ts'
+import type { SessionDirectory } from '../../access/posture/schedule-verdicts.ts'
 import type { Change, Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import type { NetworkEvent } from './event.ts'
 import type { EventFeed } from './event-feed.ts'
-import { findChangedVerdicts, type SessionDirectory } from './posture-verdicts.ts'
+import { findChangedVerdicts } from './posture-verdicts.ts'
 
 interface UnauditedChangesParts {
   readonly access: Access
