@@ -1,6 +1,7 @@
 // An identity that signs in without end: it fills neither the disk with sessions nor the audit with records.
 import { afterEach, describe, expect, it } from 'vitest'
 import { RateLimit } from '../../src/foundation/rate-limit.ts'
+import { bearer, OIDC_SETTINGS, OpenIdClient } from '../openid-connect/client.ts'
 import { CLIENT, type TestController, type TestOptions, testController } from '../world/controller.ts'
 import { Issuer } from '../world/issuers.ts'
 import { MfaPeople } from '../world/mfa.ts'
@@ -81,6 +82,48 @@ describe('the sessions of one identity', () => {
     expect(await isAlive(session.token)).toBe(true)
     expect(await Promise.all(thief.map(isAlive))).toEqual([false, false, false, true, true])
   })
+
+  /** The sessions of an owner who has shown the token of a signer that the auth policy requires, and whether they are alive. */
+  const ownersByToken: Record<string, (person: Person, token: () => string) => Promise<() => Promise<boolean>>> = {
+    async 'with the sign-in'({ username, password }, token) {
+      const path = `${CLIENT}/authenticate?method=password`
+      const headers = bearer(token())
+      const { body } = await world.send({ method: 'POST', path, body: { username, password }, headers })
+      return () => isAlive(body.data.token)
+    },
+    async 'with a later request'(person, token) {
+      const session = await people.sessionOf(person)
+      const path = `${CLIENT}/services`
+      await world.send({ method: 'GET', path, token: session, headers: bearer(token()) })
+      return () => isAlive(session)
+    },
+    async 'with a sign-in by OpenID Connect'({ username, password }, token) {
+      const client = new OpenIdClient(world)
+      const id = await client.begin()
+      await client.postForm('/oidc/login/password', { id, username, password }, bearer(token()))
+      const { body } = await client.redeem(await client.finish(id))
+      const headers = bearer(body.access_token)
+      const path = `${CLIENT}/current-api-session`
+      return async () => (await world.send({ method: 'GET', path, headers })).status === 200
+    },
+  }
+
+  it.each(Object.entries(ownersByToken))(
+    'that have not shown a token which the auth policy requires end before one that showed it %s',
+    async (_name, begin) => {
+      await open({ ...OIDC_SETTINGS, 'limits.sessionsPerIdentity': 3 })
+      const issuer = new Issuer()
+      const authPolicyId = await people.policy({ requireExtJwtSigner: await issuer.trustedBy(people) })
+      const person = await people.person({ authPolicyId, externalId: 'subject' })
+      const isOwnerAlive = await begin(person, () => issuer.token(world, 'subject'))
+      world.clock.advance(1_000)
+      const thief: string[] = []
+      for (let at = 0; at < 5; at++) thief.push(await people.sessionOf(person))
+
+      expect(await isOwnerAlive()).toBe(true)
+      expect(await Promise.all(thief.map(isAlive))).toEqual([false, false, false, true, true])
+    },
+  )
 
   it('are bounded also where many begin at once', async () => {
     await open({ 'limits.sessionsPerIdentity': 3 })

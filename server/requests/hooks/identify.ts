@@ -161,7 +161,9 @@ function identifyHolder(
   verifyTokens(controller, request, externalTokens)
     .then((verified) => {
       // The session may have ended meanwhile.
-      state.caller = refreshCaller(auth, { ...caller, externalTokens: verified }, clock.now())
+      const current = refreshCaller(auth, { ...caller, externalTokens: verified }, clock.now())
+      if (current.kind === 'identity' && !current.isPartial) auth.apiSessions.noteShownToken(current.apiSessionId)
+      state.caller = current
     })
     .then(() => done(), done)
 }

@@ -95,6 +95,8 @@ export class ApiSessions implements DerivedRows {
   readonly #isShared: boolean
   #live = new LiveApiSessions()
   readonly #activity = new SessionActivity()
+  // In memory alone: after a start, and at another controller, the next request of a session says it again.
+  readonly #withShownToken = new Set<string>()
 
   constructor({ entities, tokens, clock, lifetime, maxPerIdentity, isShared }: ApiSessionsParts) {
     this.totp = new SessionTotp(entities)
@@ -106,6 +108,7 @@ export class ApiSessions implements DerivedRows {
       activity: this.#activity,
       graceMs: isShared ? SHARED_GRACE_MS : 0,
       live: () => this.#live,
+      hasShownToken: (id) => this.#withShownToken.has(id),
       remove: (id) => this.#remove(id),
     })
     this.#entities = entities
@@ -141,6 +144,7 @@ export class ApiSessions implements DerivedRows {
       }
     }
     this.#live = live
+    for (const id of this.#withShownToken) if (!live.get(id)) this.#withShownToken.delete(id)
     this.#activity.replace(used, (id) => live.get(id) !== undefined)
   }
 
@@ -186,6 +190,11 @@ export class ApiSessions implements DerivedRows {
     if (isUrgent) this.#activity.addUrgent(session)
     else this.#activity.add(session)
     return session
+  }
+
+  /** Notes that a session has come with the token of a signer that its auth policy requires: those that never do end first. */
+  noteShownToken(id: string): void {
+    if (this.#live.get(id)) this.#withShownToken.add(id)
   }
 
   /** Shifts the times of all sessions after the wall clock was set. The next flush updates their rows. */
@@ -257,7 +266,7 @@ export class ApiSessions implements DerivedRows {
     const session = (await this.#entities.insert(tx, apiSessions, draft, { audit, ...details })) as Entity<
       typeof apiSessions
     >
-    await this.termination.endSurplus(tx, session)
+    await this.termination.endSurplus(tx, session, identity.authPolicyId)
     return session
   }
 
@@ -361,6 +370,7 @@ export class ApiSessions implements DerivedRows {
 
   #remove(id: string): void {
     this.#tokens.evict(id)
+    this.#withShownToken.delete(id)
     const session = this.#live.remove(id)
     if (session) this.#activity.remove(session)
   }

@@ -62,6 +62,7 @@ export async function createApiSession(
   const { caller, clock, origin } = ownContext
   const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
   const admission = parts.auth.signIns.admit(signIn, clock.now())
+  let provenSigners: readonly string[] = []
   const write = ownContext.write(async (tx) => {
     const now = await recheckAdmission(tx, attempt, authenticator)
     if (clientInfo.envInfo || clientInfo.sdkInfo) await storeClientInfo(parts.entities, tx, now.id, clientInfo)
@@ -92,13 +93,17 @@ export async function createApiSession(
       method,
       audit: admission === 'counted' ? 'none' : 'event',
     })
-    const provenSigners = findProvenSigners(attempt.externalTokens, now, parts.auth.signers.directory, clock.now())
+    provenSigners = findProvenSigners(attempt.externalTokens, now, parts.auth.signers.directory, clock.now())
     if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy, provenSigners))
       await endBootstrapTokens(parts.entities, tx)
     return apiSession
   })
   try {
-    return await write
+    const apiSession = await write
+    const { requireExtJwtSigner } = attempt.policy.secondary
+    if (requireExtJwtSigner !== null && provenSigners.includes(requireExtJwtSigner))
+      parts.auth.apiSessions.noteShownToken(id)
+    return apiSession
   } catch (error) {
     parts.auth.signIns.undo(signIn, admission)
     throw error

@@ -3,17 +3,20 @@
 // A large number of them is deleted in several transactions, between which others write.
 import type { Kysely } from 'kysely'
 import { apiSessions } from '../../definitions/resources/api-sessions.ts'
+import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import type { AuditDetail, Entity } from '../../definitions/resources/define.ts'
 import { sessions as serviceSessions } from '../../definitions/resources/sessions.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { notFoundError } from '../../foundation/errors.ts'
 import type { Database } from '../../storage/database.ts'
-import { type EntityStore, toResourceNoun } from '../../storage/entities/entities.ts'
+import { type EntityStore, get, toResourceNoun } from '../../storage/entities/entities.ts'
 import { prepareQuery } from '../../storage/prepared-queries.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import type { AuthPolicy } from '../auth-policies.ts'
 import { CLIENT_IDS } from '../openid-connect/clients.ts'
-import { type Method, methods } from '../sign-in/authentication-methods.ts'
+import { type Method, methods, toSignerId } from '../sign-in/authentication-methods.ts'
+import { isPartial } from '../sign-in/second-factors.ts'
 import type { LiveApiSessions } from './live-api-sessions.ts'
 import type { SessionActivity } from './session-activity.ts'
 import type { SessionLifetime } from './session-lifetime.ts'
@@ -44,6 +47,8 @@ interface SessionTerminationParts {
   readonly graceMs: number
   /** The sessions in memory: each rebuild makes another object. */
   readonly live: () => LiveApiSessions
+  /** Whether a request of the session came with the token of a signer that its auth policy requires. */
+  readonly hasShownToken: (id: string) => boolean
   /** Removes a session from memory. */
   readonly remove: (id: string) => void
 }
@@ -55,15 +60,18 @@ export class SessionTermination {
   readonly #activity: SessionActivity
   readonly #graceMs: number
   readonly #live: () => LiveApiSessions
+  readonly #hasShownToken: (id: string) => boolean
   readonly #remove: (id: string) => void
 
-  constructor({ entities, lifetime, maxPerIdentity, activity, graceMs, live, remove }: SessionTerminationParts) {
+  constructor(parts: SessionTerminationParts) {
+    const { entities, lifetime, maxPerIdentity, activity, graceMs, live, hasShownToken, remove } = parts
     this.#entities = entities
     this.#lifetime = lifetime
     this.#maxPerIdentity = maxPerIdentity
     this.#activity = activity
     this.#graceMs = graceMs
     this.#live = live
+    this.#hasShownToken = hasShownToken
     this.#remove = remove
   }
 
@@ -85,25 +93,31 @@ export class SessionTermination {
 
   /**
    * If the identity of a new session has too many sessions, one of the others ends: one that was revoked already, that owes
-   * TOTP, or that was least recently used.
+   * a second factor, or that was least recently used.
+   * @param authPolicyId that of the identity
    */
-  async endSurplus(tx: WriteContext, { id: newest, identityId }: Entity<typeof apiSessions>): Promise<void> {
+  async endSurplus(
+    tx: WriteContext,
+    { id: newest, identityId }: Entity<typeof apiSessions>,
+    authPolicyId: string,
+  ): Promise<void> {
     // Expired sessions are rows until they are deleted, and are not in memory: they do not count.
     if (this.#live().listOfIdentity(identityId).length + MAX_UNCOMMITTED < this.#maxPerIdentity) return
     const [countRow] = await countSessions(tx.db, identityId)
     const surplus = (countRow?.n ?? 0) - this.#maxPerIdentity
     if (surplus <= 0) return
+    const policy = await get(tx, authPolicies, authPolicyId)
     const rows = await tx.db
       .selectFrom('api_sessions')
-      .select(['id', 'lastActivityAt', 'owesTotp', 'isMfaComplete'])
+      .select(['id', 'authenticatorId', 'hasTokens', 'lastActivityAt', 'owesTotp', 'isMfaComplete'])
       .where('identityId', '=', identityId)
       .where('id', '!=', newest)
       .execute()
-    const uses = rows.map(({ id, lastActivityAt, owesTotp, isMfaComplete }) => ({
-      id,
-      rank: this.#rankForEnd(id, owesTotp === 1 && isMfaComplete === 0),
+    const uses = rows.map((row) => ({
+      id: row.id,
+      rank: this.#rankForEnd(row, policy),
       // The activity in memory is newer than that in the table.
-      at: this.#live().get(id)?.lastActivityAt ?? lastActivityAt,
+      at: this.#live().get(row.id)?.lastActivityAt ?? row.lastActivityAt,
     }))
     const leastRecentlyUsed = uses
       .sort((a, b) => a.rank - b.rank || a.at - b.at || (a.id < b.id ? -1 : 1))
@@ -113,10 +127,14 @@ export class SessionTermination {
   }
 
   /** Of the sessions of an identity that has too many, those with the lowest rank end first. */
-  #rankForEnd(id: string, isPartial: boolean): number {
+  #rankForEnd({ id, authenticatorId, hasTokens, owesTotp, isMfaComplete }: SurplusRow, policy: AuthPolicy): number {
     if (this.#live().isRevoked(id)) return 0
+    const { requireExtJwtSigner: signer } = policy.secondary
+    // By OpenID Connect, tokens are issued to a client that owes nothing.
+    const isProven = hasTokens === 1 || toSignerId(authenticatorId) === signer || this.#hasShownToken(id)
+    const totp = { owesTotp: owesTotp === 1, isTotpComplete: isMfaComplete === 1 }
     // A client that knows the password alone must not end those of the owner.
-    return isPartial ? 1 : 2
+    return isPartial(totp, policy, isProven && signer !== null ? [signer] : []) ? 1 : 2
   }
 
   /** Deletes the rows of revoked sessions. Returns how many. */
@@ -190,6 +208,15 @@ export class SessionTermination {
     }
     return context.write((tx) => this.#entities.removeAllIn(tx, apiSessions, ids, audit))
   }
+}
+
+/** The factors of a session, as its row has them. */
+interface SurplusRow {
+  readonly id: string
+  readonly authenticatorId: string
+  readonly hasTokens: number
+  readonly owesTotp: number
+  readonly isMfaComplete: number
 }
 
 /** The sessions whose rows say that their time is over. */
