@@ -284,9 +284,9 @@ export class ApiSessions implements DerivedRows {
     )
   }
 
-  /** Revokes sessions by their ids: few enough for one transaction. */
-  async revoke(tx: WriteContext, ids: readonly string[]): Promise<void> {
-    await this.#entities.removeAllIn(tx, apiSessions, ids)
+  /** Revokes sessions by their ids: few enough for one transaction. Those that a client ends itself are not audited. */
+  async revoke(tx: WriteContext, ids: readonly string[], audit: 'event' | 'none' = 'event'): Promise<void> {
+    await this.#entities.removeAllIn(tx, apiSessions, ids, audit)
   }
 
   /**

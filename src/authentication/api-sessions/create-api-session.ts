@@ -121,7 +121,7 @@ async function endEarlierSignIn(
   const { browser } = earlier.authorization.pending ?? {}
   const isOver = earlier.authorization.pending === null || (browser !== undefined && browser !== pending.browser)
   if (isOver) throw signInOverError()
-  await parts.auth.apiSessions.revoke(tx, [earlier.apiSessionId])
+  await parts.auth.apiSessions.revoke(tx, [earlier.apiSessionId], 'none')
 }
 
 /** Creates the context of the identity that signs in, so that the audit names it as the actor. */

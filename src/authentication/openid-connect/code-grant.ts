@@ -11,7 +11,7 @@ import { toSignerId } from '../sign-in/authentication-methods.ts'
 import { findProvenSigners } from '../sign-in/second-factors.ts'
 import type { Grant, GrantedSession } from './claims.ts'
 import type { ClientId } from './clients.ts'
-import { endSession } from './end-session.ts'
+import { endSession, endStolenSession } from './end-session.ts'
 import { issueTokens, requireGrantedSession, sessionEndedError, type TokenResponse } from './issue-tokens.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
@@ -79,7 +79,7 @@ async function isPending(context: Context, id: string): Promise<boolean> {
 
 /** RFC 6749, section 4.1.2: one of both that used the code has stolen it. @throws OAuthError */
 async function endUsedTwice(parts: OpenIdParts, context: Context, apiSessionId: string): Promise<never> {
-  await endSession(parts, context, apiSessionId)
+  await endStolenSession(parts, context, apiSessionId)
   throw unknownCodeError()
 }
 
@@ -100,7 +100,7 @@ async function issueForCode(
     throw new OAuthError('invalid_grant', 'the sign-in is not complete')
   const jti = newToken()
   const refreshTokenId = pending.scopes.includes('offline_access') ? jti : undefined
-  await storeIssue(parts, apiSessionId, refreshTokenId)
+  if (!(await storeIssue(parts, apiSessionId, refreshTokenId))) return endUsedTwice(parts, context, apiSessionId)
   const session = await requireGrantedSession(parts, context, apiSessionId)
   const grant = toGrant(signIn, issuer, session, listSecondSigners(parts, pending, session))
   const certificate = pending.csr ? await issueLoginCertificate(parts, context, session.row, pending.csr) : undefined
@@ -125,16 +125,21 @@ function requireBinding(
 }
 
 /**
- * Stores that a session has tokens from now on, and how long. Of several uses of a code, at whatever controllers, it lets one through.
- * @throws OAuthError if the session has ended, or has tokens
+ * Stores that a session has tokens from now on, and how long. Of several uses of a code, at whatever controllers, it lets one through:
+ * returns false for the others.
+ * @throws OAuthError if the session has ended
  */
-async function storeIssue(parts: OpenIdParts, apiSessionId: string, refreshTokenId: string | undefined): Promise<void> {
+async function storeIssue(
+  parts: OpenIdParts,
+  apiSessionId: string,
+  refreshTokenId: string | undefined,
+): Promise<boolean> {
   const { auth, contexts, entities } = parts
   const { accessMs, refreshMs } = auth.apiSessions.lifetime
-  await contexts.create({ kind: 'system' }).write(async (tx) => {
+  return contexts.create({ kind: 'system' }).write(async (tx) => {
     const session = await find(tx, apiSessions, apiSessionId)
     if (!session) throw sessionEndedError()
-    if (!session.authorization?.pending) throw unknownCodeError()
+    if (!session.authorization?.pending) return false
     const endsAt = tx.clock.now() + (refreshTokenId === undefined ? accessMs : refreshMs)
     const primarySigner = toSignerId(session.authenticatorId)
     const { externalTokens } = session.authorization.pending
@@ -142,6 +147,7 @@ async function storeIssue(parts: OpenIdParts, apiSessionId: string, refreshToken
     const authorization = { ...session.authorization, pending: null, secondTokens }
     const values = { authorization, hasTokens: true, endsAt, refreshTokenId: refreshTokenId ?? null }
     await entities.update(tx, apiSessions, session, values, { audit: 'none' })
+    return true
   })
 }
 

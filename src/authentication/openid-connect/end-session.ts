@@ -9,8 +9,21 @@ interface EndParts {
   readonly contexts: Contexts
 }
 
-/** Ends a session, unless it has ended. */
-export async function endSession(parts: EndParts, { origin }: Pick<Context, 'origin'>, id: string): Promise<void> {
-  const { auth, contexts } = parts
-  await contexts.create({ kind: 'system' }, origin).write((tx) => auth.apiSessions.revoke(tx, [id]))
+/** Ends a session by the wish of its client, unless it has ended. As any sign-out, that is not audited. */
+export function endSession(parts: EndParts, context: Pick<Context, 'origin'>, id: string): Promise<void> {
+  return end(parts, context, id, 'none')
+}
+
+/** Ends a session whose code was used twice, unless it has ended: that is an event of the audit. */
+export function endStolenSession(parts: EndParts, context: Pick<Context, 'origin'>, id: string): Promise<void> {
+  return end(parts, context, id, 'event')
+}
+
+async function end(
+  { auth, contexts }: EndParts,
+  { origin }: Pick<Context, 'origin'>,
+  id: string,
+  audit: 'event' | 'none',
+): Promise<void> {
+  await contexts.create({ kind: 'system' }, origin).write((tx) => auth.apiSessions.revoke(tx, [id], audit))
 }
