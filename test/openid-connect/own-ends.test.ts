@@ -19,6 +19,7 @@ beforeEach(async () => {
 })
 
 const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
 
 const countRecords = async () => (await world.system.db.selectFrom('audit_records').select('n').execute()).length
 
@@ -32,6 +33,12 @@ const listRecordsAfter = async (count: number) => {
     .limit(1_000)
     .execute()
   return rows.map(({ operation, resource }) => `${operation} ${resource}`)
+}
+
+const endOf = async (tokens: Tokens) => {
+  const id = readClaims(tokens.access_token).z_asid
+  return (await world.system.db.selectFrom('revocations').select('expiresAt').where('id', '=', id).execute()).at(0)
+    ?.expiresAt
 }
 
 const ends: [string, (client: OpenIdClient, tokens: Tokens) => Promise<unknown>][] = [
@@ -67,15 +74,27 @@ describe('the end of a session by its own client', () => {
 
     expect(await listRecordsAfter(before)).toEqual([])
   })
+
+  it.each(ends)('is kept for routers for little longer than access tokens last: %s', async (_name, end) => {
+    const client = new OpenIdClient(world)
+    const tokens = await client.signIn(person)
+    await end(client, tokens)
+
+    const retentionMs = Number(await endOf(tokens)) - world.clock.now()
+
+    expect(retentionMs).toBeGreaterThan(30 * MINUTE_MS)
+    expect(retentionMs).toBeLessThanOrEqual(2 * HOUR_MS)
+  })
 })
 
 describe('the end of a session by others', () => {
-  it('is an audit record', async () => {
+  it('is an audit record, and is kept for routers for a day', async () => {
     const tokens = await new OpenIdClient(world).signIn(person)
     const before = await countRecords()
     await people.manage('DELETE', `/api-sessions/${readClaims(tokens.access_token).z_asid}`)
 
     expect(await listRecordsAfter(before)).toEqual(['delete api-sessions'])
+    expect(Number(await endOf(tokens)) - world.clock.now()).toBe(24 * HOUR_MS)
   })
 
   it('is an audit record if a code or a refresh token is used twice', async () => {

@@ -24,6 +24,9 @@ import { isOneOf } from '../../storage/untyped.ts'
 // No token is valid for longer, unless the settings say so.
 const MIN_RETENTION_MS = 24 * 60 * 60_000
 
+// Routers judge the end of a token by their own clock.
+const CLOCK_TOLERANCE_MS = 60 * 60_000
+
 const MAX_REMOVED_AT_ONCE = 1_000
 
 // A later one replaces an earlier one. Prepared, because a change may delete thousands of identities.
@@ -52,14 +55,15 @@ export async function revokeTokens(parts: RevokingParts, tx: WriteContext): Prom
   const { own } = tx.uncommitted
   const { apiSessions: sessions, sessionTokens } = parts
   for (const id of new Set(own.filter(losesTokens).map((change) => change.id)))
-    await revoke(tx, sessions, 'IDENTITY', id)
+    await revoke(tx, 'IDENTITY', id, getRetentionMs(sessions.lifetime))
   if (!sessionTokens.areSigned) return
   const now = tx.clock.now()
   const endedIds = own.filter((change) => endsTokens(sessions, change, now)).map(({ id }) => id)
   // Their rows are deleted later; routers would admit them until then.
   const revokedIds = own.flatMap(listRevoked).flatMap((revoked) => sessions.listTokenSessions(tx, revoked))
-  await revokeSessions(tx, sessions, endedIds)
-  await revokeSessions(tx, sessions, await listWithTokens(tx, revokedIds))
+  const isAudited = own.some((change) => isSessionEnd(change) && change.audit !== 'none')
+  await revokeSessions(tx, endedIds, isAudited ? getRetentionMs(sessions.lifetime) : getOwnEndMs(sessions.lifetime))
+  await revokeSessions(tx, await listWithTokens(tx, revokedIds), getRetentionMs(sessions.lifetime))
 }
 
 /** Returns the ids of sessions whose rows exist, and whose tokens have not all ended. */
@@ -76,7 +80,7 @@ async function listWithTokens(tx: WriteContext, ids: readonly string[]): Promise
 }
 
 /** Revokes the tokens of sessions, unless they were revoked before: a session that has ended has no later ones. */
-async function revokeSessions(tx: WriteContext, { lifetime }: LifetimePart, ids: readonly string[]): Promise<void> {
+async function revokeSessions(tx: WriteContext, ids: readonly string[], retentionMs: number): Promise<void> {
   if (ids.length === 0) return
   const earlier = await tx.db
     .selectFrom('revocations')
@@ -85,7 +89,7 @@ async function revokeSessions(tx: WriteContext, { lifetime }: LifetimePart, ids:
     .where('type', '=', 'API_SESSION')
     .execute()
   const earlierIds = new Set(earlier.map(({ id }) => id))
-  for (const id of ids) if (!earlierIds.has(id)) await revoke(tx, { lifetime }, 'API_SESSION', id)
+  for (const id of ids) if (!earlierIds.has(id)) await revoke(tx, 'API_SESSION', id, retentionMs)
 }
 
 interface LifetimePart {
@@ -95,13 +99,13 @@ interface LifetimePart {
 /** Revokes the tokens of an identity or a session that were issued by now, or a single one. */
 async function revoke(
   tx: WriteContext,
-  { lifetime }: LifetimePart,
   type: RevocationType,
   id: string,
+  retentionMs: number,
   audit: AuditDetail = 'none',
 ): Promise<void> {
   const now = tx.clock.now()
-  const expiresAt = now + getRetentionMs(lifetime)
+  const expiresAt = now + retentionMs
   const revocation = { type, issuedBefore: now, expiresAt }
   await storeRevocation(tx.db, id, type, revocation.issuedBefore, revocation.expiresAt)
   recordRevocation(tx, id, revocation, audit)
@@ -110,6 +114,14 @@ async function revoke(
 /** No token is valid for longer. */
 function getRetentionMs({ refreshMs }: SessionLifetime): number {
   return Math.max(MIN_RETENTION_MS, refreshMs)
+}
+
+/**
+ * How long the revocation of a session is kept that its own client ended, in milliseconds: as long as access tokens last, because routers
+ * accept no others. Each client can begin and end such sessions all day, and every router has the revocations of all of them.
+ */
+function getOwnEndMs(lifetime: SessionLifetime): number {
+  return Math.min(lifetime.accessMs + CLOCK_TOLERANCE_MS, getRetentionMs(lifetime))
 }
 
 /** A single token, an API session, or all API sessions of an identity. */
@@ -133,7 +145,7 @@ export async function revokeByAdministrator(
     if (type === 'IDENTITY') await get(tx, identities, id)
     if (type === 'IDENTITY') await sessions.revokeAll(tx, { identityId: id })
     if (type === 'API_SESSION') await sessions.revoke(tx, [id])
-    await revoke(tx, sessions, type, id, 'event')
+    await revoke(tx, type, id, getRetentionMs(sessions.lifetime), 'event')
   })
 }
 
@@ -142,9 +154,15 @@ export function findRevocation(db: Context['db'], id: string) {
   return db.selectFrom('revocations').selectAll().where('id', '=', id).executeTakeFirst()
 }
 
+type SessionEnd = Extract<Change, { readonly resource: 'api-sessions' }>
+
+function isSessionEnd(change: Change): change is SessionEnd {
+  return change.resource === apiSessions.plural && change.operation === 'delete'
+}
+
 /** Whether a change ends a session whose tokens routers may still admit. Those of one whose time is over have ended, too. */
 function endsTokens({ lifetime }: LifetimePart, change: Change, now: Instant): boolean {
-  if (change.resource !== apiSessions.plural || change.operation !== 'delete' || !change.before?.hasTokens) return false
+  if (!isSessionEnd(change) || !change.before?.hasTokens) return false
   return lifetime.getEnd(change.before, change.before.method as Method | null) > now
 }
 
