@@ -133,3 +133,25 @@ describe('the end of a session by others', () => {
     expect(world.controller.auth.apiSessions.listOfIdentity(person.id).length).toBe(1)
   })
 })
+
+describe('a code', () => {
+  it('is redeemed no more often than its identity may write, and once more when it may again', async () => {
+    const client = new OpenIdClient(world)
+    const id = await client.begin()
+    await client.login(id, person)
+    const code = await client.finish(id)
+    // The sign-in before was counted, too.
+    world.clock.advance(1_000)
+    const count = world.controller.config['limits.writesPerIdentity'] * 10
+    const caller = { identityId: person.id, isAdmin: false, isPartial: false }
+    const { writeLimits } = world.controller.auth
+    for (let at = 0; at < count; at++)
+      writeLimits.requireRate(caller, { address: '127.0.0.1', isOwnChange: false }, world.clock.now())
+
+    const refused = await client.redeem(code)
+    world.clock.advance(1_000)
+    const next = await client.redeem(code)
+
+    expect([refused.status, refused.headers['retry-after'], next.status]).toEqual([429, '1', 200])
+  })
+})
