@@ -75,6 +75,7 @@ const CATALOGUE = {
   CAN_NOT_DELETE_REFERENCED_ENTITY: [409, 'This record is in use; the cause names what uses it.'],
   NETWORK_CHANGED: [409, 'The network is not as it was when the plan was made; plan again.'],
   CONTROLLER_ALONE: [409, 'This controller is alone: it is none of several.'],
+  SERVER_NOT_RUNNING_IN_HA_MODE: [400, 'This controller is not a member of a cluster of OpenZiti.'],
   CONTROLLER_RUNS: [409, 'This controller runs; stop it first.'],
   // ---- reaching services ----
   INVALID_POSTURE: [

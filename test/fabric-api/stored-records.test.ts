@@ -92,6 +92,42 @@ describe('a snapshot', () => {
   })
 })
 
+describe('the data', () => {
+  it('is saved, checked and repaired as by the management API', async () => {
+    const { integrity, backups } = world.controller
+    world.clock.advance(60_000)
+    const earlier = backups.list().length
+    const snapshot = await ask('POST', '/database')
+    world.clock.advance(60_000)
+    const started: number[] = []
+    for (const path of ['check-data-integrity', 'fix-data-integrity']) {
+      started.push((await ask('POST', `/database/${path}`)).status)
+      await integrity.waitUntilIdle()
+    }
+    const { body } = await ask('GET', '/database/data-integrity-results')
+
+    expect([snapshot.status, snapshot.body.data]).toEqual([200, {}])
+    expect(backups.list().length).toBeGreaterThan(earlier)
+    expect(started).toEqual([202, 202])
+    expect(body.data).toMatchObject({ inProgress: false, fixingErrors: true, error: null, tooManyErrors: false })
+  })
+})
+
+describe('a cluster of OpenZiti', () => {
+  it.each([
+    ['GET', 'list-members', undefined],
+    ['POST', 'add-member', { address: 'tls:127.0.0.1:6262', isVoter: true }],
+    ['POST', 'remove-member', { id: 'other' }],
+    ['POST', 'transfer-leadership', {}],
+  ])('has no members here: %s %s is refused with the code that tools know', async (method, path, body) => {
+    const response = await ask(method, `/cluster/${path}`, body)
+    const unknown = await world.send({ method, path: `${FABRIC}/cluster/${path}`, ...(body ? { body } : {}) })
+
+    expect([response.status, response.body.error.code]).toEqual([400, 'SERVER_NOT_RUNNING_IN_HA_MODE'])
+    expect(unknown.status).toBe(401)
+  })
+})
+
 describe('a router', () => {
   it('is shown with its fingerprint and without a version while it is offline', async () => {
     const { id } = await newRouter()

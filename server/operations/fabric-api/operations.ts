@@ -1,6 +1,7 @@
 // Every operation of the fabric API, which tools of operators use.
 import type { AnyOperation } from '../../api/operation.ts'
 import { circuitOperations } from './circuits.ts'
+import { clusterOperations } from './cluster.ts'
 import { eventChannelOperations } from './event-channel.ts'
 import { inspectionOperations } from './inspections.ts'
 import { fabricLinkOperations } from './links.ts'
@@ -25,6 +26,7 @@ export const fabricOperations: readonly AnyOperation[] = [
   ...serviceChangeOperations,
   ...routerChangeOperations,
   ...snapshotOperations,
+  ...clusterOperations,
   ...inspectionOperations,
   ...eventChannelOperations,
 ]

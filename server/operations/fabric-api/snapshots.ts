@@ -3,25 +3,41 @@ import { f } from '../../../src/definitions/schema/fields.ts'
 import { requiredObject, text } from '../../../src/definitions/schema/json-schema.ts'
 import { invalidError } from '../../../src/foundation/errors.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
-import { dataResponse } from '../../api/responses.ts'
+import { dataResponse, emptyResponse } from '../../api/responses.ts'
 import { createSnapshot } from '../management-api/database.ts'
 import { FABRIC } from './view-operations.ts'
 
+const SNAPSHOT = {
+  ...FABRIC,
+  topic: 'database',
+  method: 'POST',
+  access: { permission: 'database.maintain', grantedTo: 'administrator' },
+  // It takes as long as the data is large.
+  hasNoTimeout: true,
+} as const
+
 export const snapshotOperations: readonly AnyOperation[] = [
+  defineOperation({
+    ...SNAPSHOT,
+    id: 'createDatabaseSnapshot',
+    path: '/database',
+    summary: 'Makes a verified backup in the folder of backups, at most once a minute.',
+    returns: { kind: 'empty' },
+    async run(call) {
+      await createSnapshot(call)
+      return emptyResponse()
+    },
+  }),
   defineOperation<{ readonly path?: string }>({
-    ...FABRIC,
+    ...SNAPSHOT,
     id: 'createDatabaseSnapshotWithPath',
-    topic: 'database',
-    method: 'POST',
     path: '/database/snapshot',
     summary: 'Makes a verified backup in the folder of backups, at most once a minute, and shows its path.',
-    access: { permission: 'database.maintain', grantedTo: 'administrator' },
     body: readFieldsBody(
       { path: f.text({ summary: 'Must be empty: the controller chooses the file.' }) },
       { isRequired: false },
     ),
     returns: { kind: 'data', schema: requiredObject({ path: text }) },
-    hasNoTimeout: true,
     async run(call) {
       const { path } = call.body ?? {}
       // A caller of the API must not choose what is written on the machine.

@@ -9,7 +9,7 @@ import { JSON_FORMS } from '../../api/dialects.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import { acceptedResponse, allResultsResponse, emptyResponse } from '../../api/responses.ts'
 
-const COMMON = { apis: ['management'], topic: 'database' } as const
+const COMMON = { apis: ['management', 'fabric'], topic: 'database' } as const
 const MAINTAIN = { permission: 'database.maintain', grantedTo: 'administrator' } as const
 const READ = { permission: 'database.read', grantedTo: 'administrator' } as const
 
@@ -62,6 +62,8 @@ export const databaseOperations: readonly AnyOperation[] = [
   }),
   defineOperation({
     ...COMMON,
+    // On the fabric API, tools request it at another path, and expect another response at this one.
+    apis: ['management'],
     id: 'createDatabaseSnapshot',
     method: 'POST',
     path: '/database/snapshot',
