@@ -36,7 +36,10 @@ export async function selectTargets(task: CommandTask, run: CommandRun): Promise
   const isSelection = flags.all === true || flags.filter !== undefined
   if (isSelection && words.length > 0) throw makeUsageError(`--filter and --all take no names, such as ${words[0]}`)
   const resource = argument.resource as ResourceDescription
-  if (isSelection) return fetchSelection(argument, resource, flags.filter as string | undefined, client)
+  const filter = flags.filter as string | undefined
+  if (filter?.trim() === '')
+    throw makeUsageError('--filter is empty', { field: 'filter', hint: '--all selects all records' })
+  if (isSelection) return fetchSelection(argument, resource, filter, client)
   if (words.length === 0) throw makeUsageError(`missing argument: ${argument.argument.toUpperCase()}`)
   const targets: Target[] = []
   for (const label of words) {

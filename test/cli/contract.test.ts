@@ -171,6 +171,20 @@ describe('the exit code of a failure', () => {
       /cannot prompt for the confirmation without a terminal/,
       /^--yes, or first --dry-run$/,
     ],
+    [
+      'a deletion by an empty filter',
+      ['service', 'delete', '--filter', '', '--yes'],
+      2,
+      /^--filter is empty/m,
+      /^--all selects all records$/,
+    ],
+    [
+      'a change by a blank filter',
+      ['identity', 'update', '--filter', ' ', '--role', 'staff'],
+      2,
+      /^--filter is empty/m,
+      /^--all selects all records$/,
+    ],
     ['no profile of that name', ['service', 'list', '--profile', 'none'], 4, /no profile none/, /profile list/],
     [
       'no profile for that URL',
