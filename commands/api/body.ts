@@ -1,7 +1,7 @@
 // Builds the body of a request from flags.
-import { makeUsageError } from '../foundation/exit-codes.ts'
+import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'
 import { readJson, readPem, readSecret } from '../foundation/flag-values.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { quoteShellWord, toCommandLine } from '../foundation/shell-words.ts'
 import { parseInstant, parseMinutes } from '../foundation/times.ts'
 import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
 import { toValueText } from './flag-definitions.ts'
@@ -60,6 +60,7 @@ export function setAt(body: Record<string, unknown>, path: readonly string[], va
 async function parseFlagValue(member: BodyFlag, value: unknown): Promise<unknown> {
   const flag = toTypedFlag(member)
   if (typeof value !== 'string' && !Array.isArray(value)) return value
+  if (value === '' && member.refersTo !== undefined) throw emptyReferenceError(flag, member)
   switch (member.form) {
     case 'set':
       assertSingleRoles(flag, member, value as string[])
@@ -79,6 +80,14 @@ async function parseFlagValue(member: BodyFlag, value: unknown): Promise<unknown
     default:
       return value
   }
+}
+
+/** The error for a reference to no name, which is more often an unset variable than a wish to remove the reference. */
+function emptyReferenceError(flag: string, { path, schema }: BodyFlag): CommandError {
+  const cleared: Record<string, unknown> = {}
+  setAt(cleared, path, null)
+  const alternative = schema.nullable ? `; for none: --data ${quoteShellWord(JSON.stringify(cleared))}` : ''
+  return makeUsageError(`--${flag} is empty`, { field: flag, hint: `the name or id of a record${alternative}` })
 }
 
 /** A single empty value is an empty list: `--role ''` removes all roles. */

@@ -185,6 +185,20 @@ describe('the exit code of a failure', () => {
       /^--filter is empty/m,
       /^--all selects all records$/,
     ],
+    [
+      'a reference to an empty name',
+      ['identity', 'update', 'laptop', '--auth-policy', ''],
+      2,
+      /^--auth-policy is empty$/m,
+      /^the name or id of a record; for none: --data '\{"authPolicyId":null\}'$/,
+    ],
+    [
+      'a reference to an empty name, where there must be one',
+      ['config', 'create', 'x', '--config-type', '', '--data', '{}'],
+      2,
+      /^--config-type is empty$/m,
+      /^the name or id of a record$/,
+    ],
     ['no profile of that name', ['service', 'list', '--profile', 'none'], 4, /no profile none/, /profile list/],
     [
       'no profile for that URL',
