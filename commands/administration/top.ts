@@ -7,6 +7,7 @@ import type { Client } from '../client/client.ts'
 import { readServerEvents } from '../client/event-stream.ts'
 import { isPassing } from '../client/passing-errors.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
+import { assertOutput } from '../foundation/flag-values.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { hasColors } from '../terminal/colors.ts'
 import { FullScreen } from '../terminal/full-screen.ts'
@@ -46,6 +47,7 @@ export const top = defineConnectedCommand({
   },
   example: '-n 1',
   async run({ client, flags, print }) {
+    assertOutput(flags.output, 'top', 'text')
     const observations = new Observations()
     const everyMs = (flags.every as number) * 1_000
     const choices: TopChoices = {

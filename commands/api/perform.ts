@@ -2,8 +2,8 @@
 
 import { resolveId, resolveRole } from '../client/names.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
-import { readJson, readText } from '../foundation/flag-values.ts'
-import { isListed } from '../foundation/naming.ts'
+import { assertOutput, readJson, readText } from '../foundation/flag-values.ts'
+import { isListed, toTypedCommand } from '../foundation/naming.ts'
 import type { CommandRun } from '../framework/connected.ts'
 import type { OutputRecord } from '../terminal/cells.ts'
 import { fillPath, findReferencedResource } from './arguments.ts'
@@ -28,6 +28,7 @@ export async function runTask(task: CommandTask, typedRun: CommandRun): Promise<
   const { operation, extension } = task
   const run = extension ? extension.complete(typedRun) : typedRun
   // Errors in the command line are reported before the first request.
+  if (operation.returns.kind === 'raw') assertRawOutput(task, operation.returns.contentType, run)
   const { body, defaults } = await collectBody(task, run)
   assertConfirmable(task, run)
   const targets = await selectTargets(task, run)
@@ -65,6 +66,12 @@ export async function runTask(task: CommandTask, typedRun: CommandRun): Promise<
   }
   await noteUnmatchedRoles(task, requests, run)
   return undefined
+}
+
+/** Refuses output formats that a response cannot have which is printed unchanged. */
+function assertRawOutput({ commandId }: CommandTask, contentType: string, { flags }: CommandRun): void {
+  const [, ownFormat = ''] = contentType.split('/')
+  assertOutput(flags.output, toTypedCommand(commandId), contentType, ['table', ownFormat])
 }
 
 // ---- the request -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
 // `controller completion SHELL`: prints the completion script of a shell.
+import { assertOutput } from '../foundation/flag-values.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { type Shell, scripts, shells } from './scripts.ts'
@@ -11,7 +12,8 @@ export class Completion extends PrintingCommand {
   static override examples = ['source <(<%= config.bin %> <%= command.id %> bash)']
 
   async run(): Promise<void> {
-    const { args } = await this.parse(Completion)
-    await this.print({ kind: 'text', text: scripts[args.shell as Shell] }, undefined)
+    const { args, flags } = await this.parse(Completion)
+    assertOutput(flags.output, 'completion', 'text')
+    await this.print({ kind: 'text', text: scripts[args.shell as Shell] }, flags.output)
   }
 }

@@ -55,3 +55,18 @@ export async function readStdin(subject: string): Promise<string> {
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
   return Buffer.concat(chunks).toString('utf8')
 }
+
+/**
+ * @param only what the command writes
+ * @param accepted the output formats that mean the same
+ * @throws CommandError with exit code 2 if the output format is another one
+ */
+export function assertOutput(
+  output: unknown,
+  command: string,
+  only: string,
+  accepted: readonly string[] = ['table'],
+): void {
+  if (output === undefined || accepted.includes(output as string)) return
+  throw makeUsageError(`${command} writes ${only} only, not ${output}`, { field: 'output' })
+}

@@ -2,6 +2,7 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { assertOutput } from '../foundation/flag-values.ts'
 import { PrintingCommand } from '../framework/base.ts'
 
 export class SystemdUnit extends PrintingCommand {
@@ -12,6 +13,7 @@ export class SystemdUnit extends PrintingCommand {
 
   async run(): Promise<void> {
     const { flags } = await this.parse(SystemdUnit)
+    assertOutput(flags.output, 'systemd-unit', 'text')
     await this.print({ kind: 'text', text: renderUnit(findPackage(), process.execPath) }, flags.output)
   }
 }

@@ -1,6 +1,6 @@
 // `controller export`: writes the configuration of a network as a file.
 import type { Client } from '../client/client.ts'
-import { makeUsageError } from '../foundation/exit-codes.ts'
+import { assertOutput } from '../foundation/flag-values.ts'
 import { defineConnectedCommand } from '../framework/connected.ts'
 import { toYamlText } from '../terminal/yaml.ts'
 import type { ReadSection } from './sections.ts'
@@ -19,8 +19,7 @@ export const exportCommand = defineConnectedCommand({
   description: 'The order is stable: two exports of one configuration are equal. See docs/network-file.md.',
   example: '> network.yaml',
   async run({ client, flags, print }) {
-    if (flags.output !== undefined && flags.output !== 'yaml')
-      throw makeUsageError(`export writes YAML only, not ${flags.output}`, { field: 'output' })
+    assertOutput(flags.output, 'export', 'YAML', ['yaml'])
     await print({ kind: 'pieces', pieces: renderNetwork(client) })
   },
 })

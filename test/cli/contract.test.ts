@@ -199,6 +199,17 @@ describe('the exit code of a failure', () => {
       /^--config-type is empty$/m,
       /^the name or id of a record$/,
     ],
+    [
+      'an output format that a response of its own type does not have',
+      ['well-known-ca', 'list', '-o', 'csv'],
+      2,
+      /^well-known-ca list writes application\/pkcs7-mime only, not csv$/m,
+      /well-known-ca list --help/,
+    ],
+    ['an output format that figures do not have', ['top', '-n', '1', '-o', 'csv'], 2, /writes text only/, /top --help/],
+    ['an output format that a unit does not have', ['systemd-unit', '-o', 'csv'], 2, /writes text only/, /--help/],
+    ['an output format that a script does not have', ['completion', 'bash', '-o', 'csv'], 2, /writes text/, /--help/],
+    ['an output format that an export does not have', ['export', '-o', 'csv'], 2, /writes YAML only/, /--help/],
     ['no profile of that name', ['service', 'list', '--profile', 'none'], 4, /no profile none/, /profile list/],
     [
       'no profile for that URL',
