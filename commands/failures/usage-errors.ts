@@ -9,14 +9,22 @@ export function toHelpCommand({ command }: FailedAttempt): string {
   return toCommandLine(command, ['--help'])
 }
 
-export type ParserError = Errors.CLIError & { flags?: string[]; args?: ({ name?: string } | string)[] }
+export type ParserError = Errors.CLIError & {
+  flags?: string[]
+  args?: ({ name?: string } | string)[]
+  /** The arguments that the command has, and the words that were read. */
+  parse?: { readonly input: { readonly args: object }; readonly output: { readonly raw: readonly { type: string }[] } }
+}
+
+/** The short flags of the `ziti` command line that others are typed for here. */
+const ZITI_FLAGS: Readonly<Record<string, string>> = { '-a': 'role', '-p': 'password-file' }
 
 /** The error of the parser, in one sentence. */
 export function describeUsage(error: ParserError, attempt: FailedAttempt): Failure {
   const help = toHelpCommand(attempt)
-  if (error.flags && /^Nonexistent/i.test(error.message)) return describeUnknownFlag(error.flags, attempt)
+  if (error.flags && /^Nonexistent/i.test(error.message)) return describeUnknownFlag(error, error.flags, attempt)
   if (error.args && /^Unexpected/i.test(error.message)) {
-    return { code: 'USAGE', message: `unexpected argument: ${error.args.join(' ')}`, hint: help }
+    return describeUnexpected(error.args as string[], attempt)
   }
   if (error.args && /^Missing/i.test(error.message)) {
     const names = error.args.map((arg) => (typeof arg === 'string' ? arg : (arg.name ?? '')).toUpperCase())
@@ -43,19 +51,42 @@ function listSentences(message: string): string[] {
   return sentences[0]?.startsWith('Parsing --') ? [sentences.join(' ')] : sentences
 }
 
-function describeUnknownFlag(unknownFlags: readonly string[], attempt: FailedAttempt): Failure {
-  const help = toHelpCommand(attempt)
+function describeUnexpected(unexpected: readonly string[], attempt: FailedAttempt): Failure {
+  const { argv } = attempt
+  const end = argv.indexOf('--')
+  const areFlags = end !== -1 && /^-./.test(unexpected[0] ?? '')
+  const names = argv.slice(end + 1, argv.length - unexpected.length)
+  return {
+    code: 'USAGE',
+    message: `unexpected argument: ${unexpected.join(' ')}`,
+    hint: areFlags ? toDashForm([...argv.slice(0, end), ...unexpected], names, attempt) : toHelpCommand(attempt),
+  }
+}
+
+function describeUnknownFlag({ parse }: ParserError, unknownFlags: readonly string[], attempt: FailedAttempt): Failure {
   const [unknown = ''] = unknownFlags
-  const near = findNearest(unknown.replace(/^-+/, ''), attempt.flags).map((flag) => `--${flag}`)
-  // A name may begin with a dash.
-  const asName = toCommandLine(attempt.command, [...attempt.argv.filter((word) => word !== unknown), '--', unknown])
-  const isShortWord = /^-[^-]/.test(unknown)
-  const otherwise = isShortWord ? `${help}; for a name that begins with a dash: ${asName}` : help
+  const zitiFlag = ZITI_FLAGS[unknown]
+  const near =
+    zitiFlag !== undefined && attempt.flags.includes(zitiFlag)
+      ? [zitiFlag]
+      : findNearest(unknown.replace(/^-+/, ''), attempt.flags)
+  const flags = near.length > 0 ? near.map((flag) => `--${flag}`).join(', ') : toHelpCommand(attempt)
+  const takesName = parse !== undefined && Object.keys(parse.input.args).length > 0
+  const hasName = parse?.output.raw.some(({ type }) => type === 'arg')
+  const others = attempt.argv.filter((word) => word !== unknown && word !== '--')
   return {
     code: 'USAGE',
     message: `unknown flag: ${unknownFlags.join(', ')}`,
-    hint: near.length > 0 ? near.join(', ') : otherwise,
+    hint:
+      /^-[^-]/.test(unknown) && takesName && !hasName && zitiFlag === undefined
+        ? `for a name that begins with a dash, ${toDashForm(others, [unknown], attempt)}; ${flags}`
+        : flags,
   }
+}
+
+/** The command line with names that may begin with a dash. */
+function toDashForm(flags: readonly string[], names: readonly string[], { command }: FailedAttempt): string {
+  return `with all flags before --: ${toCommandLine(command, [...flags, '--', ...names])}`
 }
 
 /** The failure if the parser says that a flag or an argument is none of its words; the hint is the word that it resembles. */
