@@ -150,6 +150,17 @@ describe('a setting', () => {
     expect(message).toMatch(/log\.level, in line 2 /)
   })
 
+  it('that has one address for two listeners is refused with the address', () => {
+    const twice = (address: string) =>
+      messageOf(`listeners:\n  - address: '${address}'\n    apis: [client]\n  - address: '${address}'\n`)
+
+    expect(twice('127.0.0.1:1280')).toMatch(
+      /^the setting listeners, in line 1 of \S+, has the address 127\.0\.0\.1:1280 twice: name all its APIs in one entry$/,
+    )
+    // Each gets a port of its own.
+    expect(twice('127.0.0.1:0')).toBe('')
+  })
+
   it('is named with the line of the file, or the environment variable, that it comes from', () => {
     expect(messageOf('log:\n  level: info\n\nsession:\n  timeout: 5\n')).toMatch(
       /^the setting session\.timeout, in line 5 of \S+, must be a duration/,

@@ -59,6 +59,10 @@ export function readListeners(value: unknown, key: string): ListenerConfig[] {
       shared: readSwitch(shared, key),
     }
   })
+  const addresses = listeners.map(({ address }) => address)
+  const duplicate = addresses.find((address, at) => splitAddress(address).port !== 0 && addresses.indexOf(address) < at)
+  if (duplicate !== undefined)
+    throw new ConfigError(key, `has the address ${duplicate} twice: name all its APIs in one entry`)
   for (const listener of listeners) if (!listener.tls) assertNeedsNoTls(listener, key)
   for (const { address, apis, shared } of listeners)
     if (shared && (apis.length !== 1 || apis[0] !== 'control'))
