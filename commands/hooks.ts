@@ -17,7 +17,7 @@ export const commandNotFound: Hook.CommandNotFound = async ({ id, config }) => {
   if (id.startsWith('-')) throw missingCommandError([], id)
   const words = id.split(':')
   const command = findLongestCommand(words, config)
-  if (!command) throw unknownCommandError(words, config.commandIDs)
+  if (!command) throw unknownCommandError(words, config)
   const typed = `controller ${command.id.replaceAll(':', ' ')}`
   const extra = words.slice(command.count).join(' ')
   throw makeUsageError(`unexpected argument: ${extra}`, { hint: `${typed} --help` })

@@ -63,7 +63,8 @@ const VERB_ALIASES: Readonly<Record<string, string>> = { list: 'ls', delete: 'rm
  */
 function listAliasIds(id: string, { path }: OperationDescription, api: ApiDescription): string[] {
   const resource = api.resources[splitPath(path)[0] ?? '']
-  const [noun = '', verb = ''] = id.split(':')
+  const [noun = '', verb] = id.split(':')
+  if (verb === undefined) return []
   const otherVerb = VERB_ALIASES[verb]
   const { plural, otherName } = resource?.name === noun ? resource : {}
   const nouns = new Set([noun, plural ?? noun, ...(otherName ? [otherName.name, otherName.plural] : [])])

@@ -52,15 +52,25 @@ function listSentences(message: string): string[] {
 }
 
 function describeUnexpected(unexpected: readonly string[], attempt: FailedAttempt): Failure {
-  const { argv } = attempt
-  const end = argv.indexOf('--')
-  const areFlags = end !== -1 && /^-./.test(unexpected[0] ?? '')
-  const names = argv.slice(end + 1, argv.length - unexpected.length)
   return {
     code: 'USAGE',
     message: `unexpected argument: ${unexpected.join(' ')}`,
-    hint: areFlags ? toDashForm([...argv.slice(0, end), ...unexpected], names, attempt) : toHelpCommand(attempt),
+    hint: placeUnexpected(unexpected, attempt) ?? toHelpCommand(attempt),
   }
+}
+
+/** The command line with a flag before `--`, or a filter behind its flag; undefined if the words are neither. */
+function placeUnexpected(unexpected: readonly string[], attempt: FailedAttempt): string | undefined {
+  const { command, argv, flags } = attempt
+  const [first = ''] = unexpected
+  const end = argv.indexOf('--')
+  if (end !== -1 && /^-./.test(first)) {
+    const names = argv.slice(end + 1, argv.length - unexpected.length)
+    return toDashForm([...argv.slice(0, end), ...unexpected], names, attempt)
+  }
+  if (!flags.includes('filter') || unexpected.length > 1 || !/[=<>]/.test(first)) return undefined
+  const words = argv.flatMap((word) => (word === first ? ['--filter', word] : [word]))
+  return toCommandLine(command, words)
 }
 
 function describeUnknownFlag({ parse }: ParserError, unknownFlags: readonly string[], attempt: FailedAttempt): Failure {

@@ -27,7 +27,7 @@ export class Help extends OclifHelp {
     if (page) this.log(page.text())
     else if (id === '' || this.config.findCommand(id) || this.config.findTopic(id))
       await super.showHelp(id === '' ? [] : [id])
-    else throw unknownCommandError(words, this.config.commandIDs)
+    else throw unknownCommandError(words, this.config)
     await openStdout().write(`${this.#text.trimEnd()}\n`)
   }
 

@@ -71,6 +71,13 @@ describe('the exit code of a failure', () => {
     ],
     ['a flag that does not exist', ['identity', 'list', '--limt', '3'], 2, /unknown flag: --limt/, /--limit/],
     ['a word too many', ['identity', 'list', 'all'], 2, /unexpected argument: all/, /identity list --help/],
+    [
+      'a filter without its flag',
+      ['identity', 'list', 'name="laptop"', '-o', 'table'],
+      2,
+      /unexpected argument: name="laptop"/,
+      /^controller identity list --filter 'name="laptop"' -o table$/,
+    ],
     ['a missing argument', ['identity', 'get'], 2, /missing argument: IDENTITY/, /identity get --help/],
     ['a missing name', ['identity', 'create'], 2, /missing argument: NAME/, /identity create --help/],
     ['a missing flag', ['service-policy', 'create', 'x'], 2, /missing flag: --type/, /service-policy create --help/],
@@ -306,6 +313,24 @@ describe('the exit code of a failure', () => {
     expect(hint).toMatch(helps)
     expect(ended.code).toBe(code)
     expect(ended.stdout).toBe('')
+  })
+
+  it.each([
+    ['edge list identities', 'controller identity list'],
+    ['list identities', 'controller identity list'],
+    ['create identity foo', 'controller identity create'],
+    ['edge show service web', 'controller service get'],
+    ['edge login example.com', 'controller login'],
+    ['fabric list routers', 'controller router list'],
+    ['edge db snapshot', 'controller database snapshot'],
+    ['db snapshot', 'controller database snapshot'],
+    ['policy-advisor identities X', 'controller policy advise'],
+    ['edge idntity list', 'controller identity list'],
+    ['fabric', 'controller --help'],
+  ])('is 2 for words of the ziti command line, with the command that does it here: %s', async (words, meant) => {
+    const { code, stderr } = await cli(...words.split(' '))
+
+    expect([code, stderr]).toEqual([2, `unknown command: ${words}\nTry: ${meant}\n`])
   })
 
   it('is 4 if the session has ended, with the command that begins one', async () => {
