@@ -150,6 +150,16 @@ describe('a setting', () => {
     expect(message).toMatch(/log\.level, in line 2 /)
   })
 
+  it('that is not a list is refused with the form of one', () => {
+    expect(messageOf('', { CONTROLLER_ADVERTISE: 'a.example:1' })).toMatch(
+      /^the setting advertise, from the environment variable CONTROLLER_ADVERTISE, must be a list such as \[a\.example:1\]$/,
+    )
+    expect(messageOf('listeners: 127.0.0.1:1280\n')).toMatch(
+      /must be a list such as \[\{address: 127\.0\.0\.1:1280\}\]$/,
+    )
+    expect(messageOf('advertise: {}\n')).toMatch(/must be a list$/)
+  })
+
   it('that has one address for two listeners is refused with the address', () => {
     const twice = (address: string) =>
       messageOf(`listeners:\n  - address: '${address}'\n    apis: [client]\n  - address: '${address}'\n`)

@@ -43,7 +43,7 @@ const LISTENER_MEMBERS: readonly string[] = [
 
 /** @throws ConfigError */
 export function readListeners(value: unknown, key: string): ListenerConfig[] {
-  const listeners = readList(value, key).map((entry) => {
+  const listeners = readList(value, key, (address) => `{address: ${address}}`).map((entry) => {
     const record = (entry ?? {}) as Record<string, unknown>
     const unknown = Object.keys(record).find((member) => !LISTENER_MEMBERS.includes(member))
     if (unknown !== undefined) {

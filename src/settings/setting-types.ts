@@ -94,9 +94,13 @@ export function readWholeNumber(value: unknown, key: string, { min, max }: { min
   throw new ConfigError(key, `must be a whole number from ${min} to ${max}`)
 }
 
-export function readList(value: unknown, key: string): unknown[] {
-  if (!Array.isArray(value)) throw new ConfigError(key, 'must be a list')
-  return value
+/** @param toEntry an entry of the list, as YAML, for a text that is typed in place of the list */
+export function readList(value: unknown, key: string, toEntry = (text: string) => text): unknown[] {
+  if (Array.isArray(value)) return value
+  throw new ConfigError(
+    key,
+    typeof value === 'string' ? `must be a list such as [${toEntry(value)}]` : 'must be a list',
+  )
 }
 
 export function readSwitch(value: unknown, key: string): boolean {
