@@ -1,4 +1,6 @@
 // The controller and the credential that environment variables name, for machines without profiles.
+import { isMachineToken } from '../../src/definitions/resources/tokens.ts'
+import { isUuid } from '../../src/foundation/ids.ts'
 import { CommandError, makeUsageError } from '../foundation/exit-codes.ts'
 import { normalizeUrl } from './controller-url.ts'
 import { readIdentityFile } from './identity-files.ts'
@@ -39,6 +41,11 @@ export function readEnvironment(env: NodeJS.ProcessEnv, flagUrl: string | undefi
   if (flagUrl !== undefined && ownUrl !== undefined && flagUrl !== ownUrl) return { profile: undefined, url: undefined }
   if (token !== undefined || identityPath !== undefined) {
     assertAlone('CONTROLLER_PROFILE', read('CONTROLLER_PROFILE'), credential)
+  }
+  if (token !== undefined && !isMachineToken(token) && !isUuid(token)) {
+    throw makeUsageError('CONTROLLER_TOKEN is not a token', {
+      hint: 'set it to what "controller token create" printed, or to the token of a session',
+    })
   }
   const url = ownUrl ?? flagUrl
   if (url === undefined) {

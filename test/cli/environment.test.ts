@@ -128,6 +128,12 @@ describe('variables that do not go together, or cannot be used', () => {
       2,
       /^CONTROLLER_TOKEN and CONTROLLER_IDENTITY_FILE are both set/,
     ],
+    [
+      'text that no token can be',
+      () => ({ ...byToken(person), CONTROLLER_TOKEN: 'secret' }),
+      2,
+      /^CONTROLLER_TOKEN is not a token\nTry: set it to what "controller token create" printed, or to the token of a session\n/,
+    ],
     ['a token without a controller', () => ({ CONTROLLER_TOKEN: person.token }), 2, /^CONTROLLER_URL is not set/],
     [
       'a controller whose root is not known',
