@@ -90,6 +90,7 @@ async function findHint(error: RequestError, attempt: FailedAttempt): Promise<st
     case 404:
       return attempt.isCommand(`${noun}:list`) ? `controller ${noun} list` : toHelpCommand(attempt)
     case 409:
+      if (code === 'ENROLLMENT_EXISTS') return toRefreshCommand(error) ?? toHelpCommand(attempt)
       return code === 'CAN_NOT_DELETE_REFERENCED_ENTITY'
         ? 'first delete or change what uses it'
         : toHelpCommand(attempt)
@@ -104,6 +105,12 @@ async function findHint(error: RequestError, attempt: FailedAttempt): Promise<st
     default:
       return status < 500 ? toHelpCommand(attempt) : undefined
   }
+}
+
+/** The command that renews the token of an outstanding enrollment, whose id is only in the controller's message. */
+function toRefreshCommand({ reason = '' }: RequestError): string | undefined {
+  const [, id] = /the enrollment (\S+)$/.exec(reason) ?? []
+  return id === undefined ? undefined : toCommandLine('enrollment refresh', [id])
 }
 
 const ATTRIBUTE_FLAG = /^--(?:add-)?role(?:-attributes)?$/

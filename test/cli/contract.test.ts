@@ -24,6 +24,7 @@ beforeAll(async () => {
   env = await signedIn(true)
   await cli('identity', 'create', 'laptop', '--role', 'staff')
   await cli('identity', 'create', 'tablet')
+  await cli('identity', 'create', 'invited', '--ott')
   await cli('service', 'create', 'web', '--role', 'web')
 })
 afterAll(() => world?.close())
@@ -289,6 +290,13 @@ describe('the exit code of a failure', () => {
       5,
       /no enrollment JWT/,
       /enrollment create/,
+    ],
+    [
+      'an enrollment beside one that is outstanding',
+      ['enrollment', 'create', '--identity', 'invited', '--method', 'ott'],
+      6,
+      /method is outstanding already/,
+      /^controller enrollment refresh [\w-]+$/,
     ],
     ['a name that is taken', ['identity', 'create', 'laptop'], 6, /name "laptop" is taken/, /identity list/],
     [
