@@ -22,9 +22,10 @@ const ABOUT_CALLER = /^(whoami|access|passwd|mfa|current-identity|current-api-se
 
 function describeNoConnection(error: UnreachableError, { command, argv }: FailedAttempt): Failure {
   const directory = ABOUT_CALLER.test(command) ? undefined : findLocalDirectory(error.url)
+  const remedy = error.isUnknownHost ? 'check the name of the host' : 'start it with controller serve'
   const hint =
     directory === undefined
-      ? 'start it with controller serve, or use --controller with another URL'
+      ? `${remedy}, or use --controller with another URL`
       : `${toCommandLine(command, withoutConnection(argv))} --offline${directory === resolveDataDirectory(undefined) ? '' : ` --data-dir ${directory}`}`
   return { code: 'UNREACHABLE', message: error.message, hint }
 }

@@ -13,6 +13,8 @@ export class UnreachableError extends Error {
   readonly isUntrusted: boolean
   /** Whether what listens there does not speak HTTPS, or not with clients like this one: a router, for example. */
   readonly isForeign: boolean
+  /** Whether the name of the host could not be looked up. */
+  readonly isUnknownHost: boolean
 
   constructor(url: string, cause: Error & { code?: string }) {
     const { code = '' } = cause
@@ -27,6 +29,7 @@ export class UnreachableError extends Error {
     this.url = url
     this.isUntrusted = TRUST_FAILURES.has(code)
     this.isForeign = isForeign
+    this.isUnknownHost = code === 'ENOTFOUND' || code === 'EAI_AGAIN'
   }
 }
 

@@ -379,6 +379,16 @@ describe('the exit code of a failure', () => {
     expect(stderr).toMatch(/https:\/\/127\.0\.0\.1:9 cannot be reached: connection refused/)
   })
 
+  it('is 8 if the name of the host cannot be looked up, with what to check', async () => {
+    const elsewhere = cleanEnvironment()
+    writeProfiles(elsewhere, { gone: { url: 'https://nohost.invalid:1', rootPem, token: 'x' } })
+
+    const { code, stderr } = await commandLine(['identity', 'list'], elsewhere)
+
+    expect(code).toBe(8)
+    expect(stderr).toMatch(/^Try: check the name of the host, or use --controller with another URL$/m)
+  })
+
   it('is 1 if the listener is not a controller', async () => {
     const plain = createServer((socket) => socket.end('hello\r\n'))
     await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve))
