@@ -58,8 +58,9 @@ function findNearestCommands([noun = '', verb = '']: readonly string[], commandI
   if (verbs.length === 0 || verb === '') {
     const near = findNearestNouns(noun, verb, commandIds)
     // A noun and a verb may be typed as one word: `policy-advise`.
-    const [, head = '', tail = ''] = /^(.+)-(.+)$/.exec(noun) ?? []
-    const isCompound = near.length === 0 && listVerbs(head, commandIds).length > 0
+    const hyphen = noun.lastIndexOf('-')
+    const [head, tail] = [noun.slice(0, hyphen), noun.slice(hyphen + 1)]
+    const isCompound = near.length === 0 && hyphen > 0 && listVerbs(head, commandIds).length > 0
     return isCompound ? findNearestCommands([head, tail], commandIds) : near
   }
   const near = findNearest(verb, verbs).map((word) => `controller ${noun} ${word}`)
