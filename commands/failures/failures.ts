@@ -8,13 +8,15 @@ import { describeFileError, isFileError } from '../foundation/file-errors.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { type FailedAttempt, type Failure, writeFailure } from './failure-text.ts'
+import { withSameConnection } from './same-connection.ts'
 import { describeUsage, toHelpCommand } from './usage-errors.ts'
 
 /** Writes the failure to stderr, and returns the exit code. */
 export async function reportFailure(error: Error, attempt: FailedAttempt): Promise<number> {
   if (error instanceof Errors.ExitError) return error.oclif.exit ?? EXIT.failed
   const isUsage = error instanceof Errors.CLIError
-  writeFailure(isUsage ? describeUsage(error, attempt) : await describeFailure(error, attempt), attempt.argv)
+  const failure = isUsage ? describeUsage(error, attempt) : await describeFailure(error, attempt)
+  writeFailure(withSameConnection(failure, attempt.argv), attempt.argv)
   return isUsage ? EXIT.usage : getExitCode(error)
 }
 
@@ -97,9 +99,7 @@ async function findHint(error: RequestError, attempt: FailedAttempt): Promise<st
     case 503:
     case 429:
       // Later does not help if the disk is full or broken, and `doctor` says which it is.
-      if (code === 'STORAGE_UNAVAILABLE')
-        return isOnline ? 'controller doctor' : `controller doctor --offline --data-dir ${target}`
-      return 'run the command again later'
+      return code === 'STORAGE_UNAVAILABLE' ? 'controller doctor' : 'run the command again later'
     case 500:
       return isOnline ? 'look up the request id in the log of the controller' : undefined
     default:

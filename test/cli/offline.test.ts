@@ -118,6 +118,28 @@ describe('--offline', () => {
   })
 })
 
+describe('the command that a hint of a failed command proposes', () => {
+  it('works on the same data directory, or asks the same controller', async () => {
+    const home = cleanEnvironment()
+    const own = copyOfTemplate()
+    const rootPem = readFileSync(join(own, 'pki/root.crt'), 'utf8')
+    writeProfiles(home, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
+
+    const offline = await commandLine(['identity', 'get', 'nina', '--offline', '--data-dir', own], home)
+    const byVariable = await commandLine(['identity', 'get', 'nina', '--offline'], {
+      ...home,
+      CONTROLLER_DATA_DIR: own,
+    })
+    const help = await commandLine(['identity', 'create', '--offline', '--data-dir', own], home)
+    const unknownProfile = await commandLine(['identity', 'list', '--profile', 'none'], home)
+
+    expect(offline.stderr).toContain(`Try: controller identity list --offline --data-dir ${own}\n`)
+    expect(byVariable.stderr).toContain('Try: controller identity list --offline\n')
+    expect(help.stderr).toContain('Try: controller identity create --help\n')
+    expect(unknownProfile.stderr).toContain('Try: controller profile list\n')
+  })
+})
+
 describe('a controller that cannot be reached', () => {
   let served: Served
   const home = cleanEnvironment()
