@@ -294,6 +294,8 @@ function comparable({ code, stdout, stderr }: Finished) {
     text
       .replace(/https:\/\/127\.0\.0\.1:\d+(?=: )/g, 'TARGET')
       .replace(/\/\S+\/data(?=: )/g, 'TARGET')
+      // The command of a hint chooses the controller as the failed one did.
+      .replace(/ (?:--controller|--offline --data-dir) \S+$/gm, ' WHERE')
       .replace(/\b[\w-]{20,}\.[\w-]{20,}\.[\w-]{20,}\b/g, 'JWT')
       .replace(/\bectl_[\w-]{43}/g, 'TOKEN')
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
