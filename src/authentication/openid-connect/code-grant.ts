@@ -17,6 +17,7 @@ import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { findSessionFactors } from './request-sign-in.ts'
 import { issueLoginCertificate } from './session-certificate.ts'
+import { requireTokenRate } from './token-rate.ts'
 
 /** The parameters that a client sends with the code. */
 export interface CodeParameters {
@@ -98,7 +99,8 @@ async function issueForCode(
   const { apiSessionId, pending } = signIn
   if (findSessionFactors(parts, apiSessionId, pending.externalTokens))
     throw new OAuthError('invalid_grant', 'the sign-in is not complete')
-  requireRate(parts, context, apiSessionId)
+  const identity = parts.auth.apiSessions.get(apiSessionId)?.identity
+  if (identity) requireTokenRate(parts, context, identity)
   const jti = newToken()
   const refreshTokenId = pending.scopes.includes('offline_access') ? jti : undefined
   if (!(await storeIssue(parts, apiSessionId, refreshTokenId))) return endUsedTwice(parts, context, apiSessionId)
@@ -123,14 +125,6 @@ function requireBinding(
   const challenge = hash('sha256', codeVerifier, 'base64url')
   if (!isEqualInConstantTime(challenge, codeChallenge))
     throw new OAuthError('invalid_grant', 'the code_verifier is wrong')
-}
-
-/** Counts a use of a code as a write of its identity, as that of a refresh token is. @throws SERVER_TOO_MANY_REQUESTS */
-function requireRate({ auth, clock }: OpenIdParts, { origin }: Context, apiSessionId: string): void {
-  const identity = auth.apiSessions.get(apiSessionId)?.identity
-  if (!identity) return
-  const caller = { identityId: identity.id, isAdmin: identity.isAdmin, isPartial: false }
-  auth.writeLimits.requireRate(caller, { address: origin.address ?? '', isOwnChange: false }, clock.now())
 }
 
 /**

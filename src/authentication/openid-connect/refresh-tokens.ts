@@ -18,6 +18,7 @@ import { requireGrantedSession } from './issue-tokens.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { provesPossession } from './proof-of-possession.ts'
+import { requireTokenRate } from './token-rate.ts'
 
 const GRACE_MS = 60_000
 // A client that exchanges more often within the grace has used the others.
@@ -61,10 +62,7 @@ export async function requireContinuation(
     throw new OAuthError('access_denied', 'the client certificate is not one of the token')
   if (owesFactor(parts, session))
     throw new OAuthError('invalid_grant', 'the session owes a second factor: sign in again')
-  // Each use is a write, as any other of the identity.
-  const { id: identityId, isAdmin } = session.live.identity
-  const address = context.origin.address ?? ''
-  auth.writeLimits.requireRate({ identityId, isAdmin, isPartial: false }, { address, isOwnChange: false }, clock.now())
+  requireTokenRate(parts, context, session.live.identity)
   auth.apiSessions.useById(apiSessionId, clock.now())
   return session
 }
