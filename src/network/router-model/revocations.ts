@@ -142,9 +142,10 @@ export async function revokeByAdministrator(
   if (type === 'API_SESSION' && !isUuid(id) && !isId(id))
     throw invalidError('id', 'must be the id of an API session: a ULID, or a UUID v4', id)
   await context.write(async (tx) => {
-    if (type === 'IDENTITY') await get(tx, identities, id)
-    if (type === 'IDENTITY') await sessions.revokeAll(tx, { identityId: id })
-    if (type === 'API_SESSION') await sessions.revoke(tx, [id])
+    if (type === 'IDENTITY') {
+      await get(tx, identities, id)
+      await sessions.revokeAll(tx, { identityId: id })
+    } else if (type === 'API_SESSION') await sessions.revoke(tx, [id])
     await revoke(tx, type, id, getRetentionMs(sessions.lifetime), 'event')
   })
 }
