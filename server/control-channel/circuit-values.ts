@@ -8,8 +8,8 @@ import {
   type Route,
   type RouteResult,
   type RouteTrace,
-  type TraceChannel,
 } from '../../src/network/routers/router-connection.ts'
+import type { TraceChannel } from '../../src/storage/transactions/changes.ts'
 import { decodeUint32 } from './header-values.ts'
 import type { Message } from './message.ts'
 import { DestType, RouteSchema, UnrouteSchema } from './messages/control_pb.ts'

@@ -1,5 +1,6 @@
 // The interface of the connection to a router, without its form on the wire.
 import type { VersionInfo } from '../../definitions/resources/routers.ts'
+import type { TraceChannel } from '../../storage/transactions/changes.ts'
 import type { ModelChangeSet } from '../router-model/model-events.ts'
 import type { ModelState } from '../router-model/model-state.ts'
 
@@ -101,8 +102,7 @@ export interface Egress {
 }
 
 /** The steps of a connection that can be traced. The controller selects the path; the routers establish it. */
-export const TRACE_CHANNELS = ['selectPath', 'establishPath'] as const
-export type TraceChannel = (typeof TRACE_CHANNELS)[number]
+export const TRACE_CHANNELS: readonly TraceChannel[] = ['selectPath', 'establishPath']
 
 /** The request that a router logs in detail what it does for a circuit. */
 export interface RouteTrace {

@@ -132,12 +132,14 @@ interface TraceChange {
   readonly after?: IdentityTrace | undefined
 }
 
+/** A step of a connection that a trace logs. */
+export type TraceChannel = 'selectPath' | 'establishPath'
+
 /** How an identity is traced: controllers and routers log in detail how its connections are established. */
 export type IdentityTrace = {
   /** Stands in each line of the logs that belongs to the trace. */
   readonly traceId: string
-  /** The steps that are logged. */
-  readonly channels: readonly ('selectPath' | 'establishPath')[]
+  readonly channels: readonly TraceChannel[]
   readonly until: Instant
 }
 
