@@ -1,6 +1,7 @@
 // The hooks that oclif runs: before it looks for a command, if it finds none, and before it reads the words after one.
 import type { Hook } from '@oclif/core'
 import { makeUsageError } from './foundation/exit-codes.ts'
+import { toTypedCommand } from './foundation/naming.ts'
 import { findLongestCommand, missingCommandError, unknownCommandError } from './framework/command-words.ts'
 import { type AcceptedWords, normalizeWords } from './framework/typed-words.ts'
 
@@ -18,7 +19,7 @@ export const commandNotFound: Hook.CommandNotFound = async ({ id, config }) => {
   const words = id.split(':')
   const command = findLongestCommand(words, config)
   if (!command) throw unknownCommandError(words, config)
-  const typed = `controller ${command.id.replaceAll(':', ' ')}`
+  const typed = `controller ${toTypedCommand(command.id)}`
   const extra = words.slice(command.count).join(' ')
   throw makeUsageError(`unexpected argument: ${extra}`, { hint: `${typed} --help` })
 }

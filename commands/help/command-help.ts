@@ -1,5 +1,6 @@
 // The help of one command: oclif's, with flags in the order of their definition, and as they are typed.
 import { type Command, CommandHelp } from '@oclif/core'
+import { toTypedCommand } from '../foundation/naming.ts'
 
 export class OneCommandHelp extends CommandHelp {
   /** Arguments and own flags, as rows of a name and a description. */
@@ -19,7 +20,7 @@ export class OneCommandHelp extends CommandHelp {
   /** The example, as it is typed. */
   renderExample(): string | undefined {
     const { command } = this
-    this.command = { ...command, id: command.id.replaceAll(':', ' ') }
+    this.command = { ...command, id: toTypedCommand(command.id) }
     return this.examples(command.examples)
   }
 

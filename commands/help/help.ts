@@ -1,5 +1,6 @@
 // The help of the program: oclif's, with the topics in groups, an example of each, and pages on what concerns all commands.
 import { type Command, type Interfaces, Help as OclifHelp } from '@oclif/core'
+import { toTypedCommand } from '../foundation/naming.ts'
 import { findLongestCommand, takeNames, unknownCommandError } from '../framework/command-words.ts'
 import type { Topic } from '../framework/topics.ts'
 import { openStdout } from '../terminal/stdout.ts'
@@ -41,7 +42,7 @@ export class Help extends OclifHelp {
     const topics = config.topics as (Interfaces.Topic & Partial<Topic>)[]
     const commands = this.sortedCommands.filter(({ id }) => !id.includes(':'))
     const toTopicRow = ({ name, description }: Interfaces.Topic): Row => [name, description ?? '']
-    const toCommandRow = ({ id, summary }: Command.Loadable): Row => [id.replaceAll(':', ' '), summary ?? '']
+    const toCommandRow = ({ id, summary }: Command.Loadable): Row => [toTypedCommand(id), summary ?? '']
     const others = topics.filter(({ name, isResource, hidden }) => !isResource && !hidden && !name.includes(':'))
     const otherRows = [
       ...commands.filter(({ id }) => !FIRST_COMMANDS.includes(id)).map(toCommandRow),

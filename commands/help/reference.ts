@@ -1,6 +1,7 @@
 // Renders the reference of the command line, which the build divides into docs/cli/, from the texts of the help.
 import { stripVTControlCharacters } from 'node:util'
 import { type Command, Config, type Interfaces } from '@oclif/core'
+import { toTypedCommand } from '../foundation/naming.ts'
 import type { Topic } from '../framework/topics.ts'
 import { loadOptions } from '../oclif-options.ts'
 import { OneCommandHelp } from './command-help.ts'
@@ -50,7 +51,7 @@ function renderCommandLines(help: OneCommandHelp): string[] {
   const { id, summary = '' } = help.command
   const rows = help.listRows().map(renderRow)
   const examples = stripVTControlCharacters(help.renderExample() ?? '').replace(/^\$ /gm, '')
-  const typed = id.replaceAll(':', ' ')
+  const typed = toTypedCommand(id)
   return [`### ${typed}`, '', summary, '', '```sh', examples, '```', '', ...rows, ...(rows.length > 0 ? [''] : [])]
 }
 
