@@ -4,20 +4,12 @@ import { requiredObject, text } from '../../../src/definitions/schema/json-schem
 import { invalidError } from '../../../src/foundation/errors.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
 import { dataResponse, emptyResponse } from '../../api/responses.ts'
-import { createSnapshot } from '../management-api/database.ts'
+import { createSnapshot, SNAPSHOT } from '../management-api/database.ts'
 import { FABRIC } from './view-operations.ts'
-
-const SNAPSHOT = {
-  ...FABRIC,
-  topic: 'database',
-  method: 'POST',
-  access: { permission: 'database.maintain', grantedTo: 'administrator' },
-  // It takes as long as the data is large.
-  hasNoTimeout: true,
-} as const
 
 export const snapshotOperations: readonly AnyOperation[] = [
   defineOperation({
+    ...FABRIC,
     ...SNAPSHOT,
     id: 'createDatabaseSnapshot',
     path: '/database',
@@ -29,6 +21,7 @@ export const snapshotOperations: readonly AnyOperation[] = [
     },
   }),
   defineOperation<{ readonly path?: string }>({
+    ...FABRIC,
     ...SNAPSHOT,
     id: 'createDatabaseSnapshotWithPath',
     path: '/database/snapshot',

@@ -13,6 +13,15 @@ const COMMON = { apis: ['management', 'fabric'], topic: 'database' } as const
 const MAINTAIN = { permission: 'database.maintain', grantedTo: 'administrator' } as const
 const READ = { permission: 'database.read', grantedTo: 'administrator' } as const
 
+/** The members that operations have in common which make a backup on request, on either API. */
+export const SNAPSHOT = {
+  topic: 'database',
+  method: 'POST',
+  access: MAINTAIN,
+  // It takes as long as the data is large.
+  hasNoTimeout: true,
+} as const
+
 const statusSchema = requiredObject({
   startTime: { ...time, nullable: true },
   endTime: { ...time, nullable: true },
@@ -61,17 +70,13 @@ export const databaseOperations: readonly AnyOperation[] = [
     },
   }),
   defineOperation({
-    ...COMMON,
+    ...SNAPSHOT,
     // On the fabric API, tools request it at another path, and expect another response at this one.
     apis: ['management'],
     id: 'createDatabaseSnapshot',
-    method: 'POST',
     path: '/database/snapshot',
     summary: 'Makes a verified backup on the machine of the controller, at most once a minute.',
-    access: MAINTAIN,
     returns: { kind: 'empty' },
-    // It takes as long as the data is large.
-    hasNoTimeout: true,
     async run(call) {
       await createSnapshot(call)
       return emptyResponse()
