@@ -1,5 +1,5 @@
 // The pages on which a person signs in with a browser, in the order in which they appear.
-import { passwordLength, usernameLength } from '../../src/definitions/resources/authenticators.ts'
+import { anyUsernameLength, passwordLength } from '../../src/definitions/resources/authenticators.ts'
 import { Html, html } from './html.ts'
 import type { HtmlPage } from './page.ts'
 
@@ -56,7 +56,7 @@ ${errorText(error)}
 <form method="post" action="/oidc/login/username">
 ${hiddenId(requestId)}
 <label for="username">Username</label>
-<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="${String(usernameLength.maxLength)}" required${forName}${describedByError(error)}>
+<input id="username" name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="${String(anyUsernameLength.maxLength)}" required${forName}${describedByError(error)}>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="${String(passwordLength.maxLength)}" required${forPassword}${describedByError(error)}>
 <button>Sign in</button>

@@ -5,7 +5,7 @@ import { toCertificateFields } from '../authentication/credentials/authenticator
 import { foldUsername } from '../authentication/credentials/usernames.ts'
 import { parseWord } from '../definitions/permissions/words.ts'
 import { authPolicies } from '../definitions/resources/auth-policies.ts'
-import { authenticators } from '../definitions/resources/authenticators.ts'
+import { anyUsernameLength, authenticators } from '../definitions/resources/authenticators.ts'
 import { cas } from '../definitions/resources/cas.ts'
 import { enrollments } from '../definitions/resources/enrollments.ts'
 import { externalJwtSigners, NO_DATE } from '../definitions/resources/external-jwt-signers.ts'
@@ -181,6 +181,8 @@ function toAuthorityFields(record: SourceRecord, anchor: X509Certificate): Recor
 function toPassword(record: SourceRecord): Record<string, unknown> | string {
   const [username, hash, salt] = [record.text('updbUsername'), record.text('updbPassword'), record.text('updbSalt')]
   if (!username || !hash || !salt) return 'it has no username, or no password: it is left out'
+  const { maxLength } = anyUsernameLength
+  if (username.length > maxLength) return `its username is longer than ${String(maxLength)} characters: it is left out`
   const unpadded = (base64: string) => base64.replace(/={1,2}$/, '')
   const passwordHash = `${PASSWORD_PARAMETERS}$${unpadded(salt)}$${unpadded(hash)}`
   return { username, foldedUsername: foldUsername(username), passwordHash }

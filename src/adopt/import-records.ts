@@ -159,10 +159,13 @@ function readFields(resource: AnyResource, fields: Readonly<Record<string, unkno
     const field = resource.fields[name] ?? findVariantField(resource, name)
     if (!field) continue
     const isTime = field.kind.name === 'time' && typeof value === 'number'
-    if (isSetByClients(field.options.access)) body[toMemberName(name, field)] = isTime ? toIsoTime(value) : value
+    // The rules for usernames are for new ones.
+    const isUsername = resource.plural === 'authenticators' && name === 'username'
+    if (isSetByClients(field.options.access) && !isUsername)
+      body[toMemberName(name, field)] = isTime ? toIsoTime(value) : value
     else if (name in resource.fields) ownFields[name] = value
   }
-  return Object.assign(ownFields, readInput(resource, 'create', body, TOLERANCE))
+  return Object.assign(readInput(resource, 'create', body, TOLERANCE), ownFields)
 }
 
 function findVariantField({ variants }: AnyResource, name: string) {

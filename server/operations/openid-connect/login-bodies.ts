@@ -1,5 +1,5 @@
 // The bodies of sign-ins by OpenID Connect: JSON, or a form whose names stand for the same members.
-import { passwordLength, usernameLength } from '../../../src/definitions/resources/authenticators.ts'
+import { anyUsernameLength, passwordLength } from '../../../src/definitions/resources/authenticators.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { type BodyReader, readFieldsBody } from '../../api/operation.ts'
 import { FORM_TYPE } from '../../requests/body-parsers.ts'
@@ -61,7 +61,7 @@ export const loginBody = readEither(
   readFieldsBody<LoginBody>(
     {
       id,
-      username: f.text(usernameLength),
+      username: f.text(anyUsernameLength),
       password: f.text({ ...passwordLength, secret: true }),
       ...clientInfoFields,
       csrPem: f.text({ maxLength: MAX_CSR_LENGTH }),

@@ -4,10 +4,12 @@ import { flag, listOf, requiredObject, text, time, typed } from '../schema/json-
 import { COUNT } from '../schema/ranges.ts'
 import { defineResource } from './define.ts'
 
-/** The bounds of every username and password, in characters. */
+/** The bounds of new usernames and of all passwords, in characters. The client API signs in none but such usernames. */
 export const usernameLength = { minLength: 4, maxLength: 100 } as const
 /** The form of a new username; existing ones are looked up in any form. */
 export const newUsername = { ...usernameLength, mustBeVisible: true } as const
+/** The bounds of every username: OpenZiti's controller let shorter and longer ones enroll, which sign in by OpenID Connect. */
+export const anyUsernameLength = { minLength: 1, maxLength: 1000 } as const
 export const passwordLength = { minLength: 5, maxLength: 100 } as const
 
 /** Each time the certificate was replaced by a new one. */
