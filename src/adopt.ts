@@ -7,6 +7,7 @@ import type { AdoptionReport } from './adopt/adoption-report.ts'
 import { Conversion } from './adopt/conversion.ts'
 import { type AdoptedCounts, importRecords } from './adopt/import-records.ts'
 import { claimNewDirectory } from './adopt/new-directory.ts'
+import { noteOtherControllers } from './adopt/other-controllers.ts'
 import { type AdoptionProof, proveAdoption, resumeConversion } from './adopt/prove-adoption.ts'
 import { renewCertificates } from './adopt/renew-certificates.ts'
 import { locateSource, type Source, type SourceOptions } from './adopt/source.ts'
@@ -178,6 +179,7 @@ async function concludeAdoption(
   const { path, digest, database, authority: former } = source
   const { config, clock } = controller
   const context = controller.contexts.create({ kind: 'local-operator', osUser: options.osUser })
+  noteOtherControllers(database, { controllerId: former.controllerId, advertise: config.advertise }, notes)
   const proof = await proveAdoption(controller, source, conversion)
   if (!(await hasUsableAdministrator(context))) {
     const problem = 'no administrator can sign in: controller admin recover after the adoption'

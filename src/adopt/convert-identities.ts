@@ -118,7 +118,7 @@ export function createCredentialConversions(): Readonly<Record<'cas' | 'authenti
     cas: {
       kind: 'cas',
       convert(id, record, conversion) {
-        const certificates = parseCertificates(record.text('certPem'))
+        const certificates = readStoredCertificates(record.text('certPem'))
         const [anchor] = certificates
         if (!anchor) {
           conversion.note('cas', id, record, 'has a certificate that cannot be read: it is left out')
@@ -214,7 +214,7 @@ function findAuthority(
   encoded: EncodedCertificate,
   authorities: ReadonlyMap<string, readonly X509Certificate[]>,
 ): string | undefined {
-  const [leaf] = parseCertificates(toCertificatePem(encoded))
+  const [leaf] = readStoredCertificates(toCertificatePem(encoded))
   if (!leaf) return undefined
   for (const [id, [anchor, ...others]] of authorities)
     if (anchor && buildChain(leaf, others, [anchor], { now: readNotBefore(leaf), ignoreLeafDates: true })) return id
@@ -235,7 +235,8 @@ function readLeaf(pem: string | null): EncodedCertificate | undefined {
   }
 }
 
-function parseCertificates(pem: string | null): X509Certificate[] {
+/** Returns none if one of them cannot be read. */
+export function readStoredCertificates(pem: string | null): X509Certificate[] {
   try {
     return parsePemBlocks(pem ?? '').map(({ bytes }) => new X509Certificate(bytes))
   } catch {

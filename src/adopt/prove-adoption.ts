@@ -2,7 +2,7 @@
 import type { Clock, Instant } from '../foundation/clock.ts'
 import type { Authority } from '../pki/authority.ts'
 import { isWithinDates } from '../pki/certificates.ts'
-import { isSignedByAuthority } from '../pki/chains.ts'
+import { buildChain, isSignedByAuthority } from '../pki/chains.ts'
 import { parsePemBlocks } from '../pki/pem.ts'
 import type { PolicyReader } from '../policy/policy-index.ts'
 import type { Config } from '../settings/settings.ts'
@@ -11,14 +11,17 @@ import { AdoptionNotes } from './adoption-notes.ts'
 import type { AdoptionReport } from './adoption-report.ts'
 import { type BundleVerdict, type ClientBundle, judgeClientBundle } from './client-bundles.ts'
 import { Conversion } from './conversion.ts'
+import { readStoredCertificates } from './convert-identities.ts'
 import { proveRights, type RightsProof } from './prove-rights.ts'
 import { findChainObjection } from './served-chain.ts'
 import type { Source } from './source.ts'
 import { SourceError } from './source-error.ts'
+import type { SourceDatabase } from './source-records.ts'
 
 /** The tables whose records the proof concerns, by the plural of their resource. */
 const PROVEN_TABLES = [
   ['identities', 'identities'],
+  ['authenticators', 'authenticators'],
   ['services', 'services'],
   ['edge-routers', 'routers'],
   ['service-policies', 'service_policies'],
@@ -59,7 +62,7 @@ export async function proveAdoption(
     const problem = `clients that enrolled before would not trust the server certificate: ${objection}`
     throw new SourceError('CHAIN_REJECTED', problem, 'name all authorities of clients in identity.ca, or by --ca')
   }
-  const unverified = await countUnverifiedCertificates(adopted)
+  const unverified = countUnverifiedCertificates(adopted, database, conversion)
   if (unverified > 0) {
     const problem = `${unverified} certificates of identities lead to no authority of the network: these identities have to enroll again`
     conversion.notes.add('authenticators', '', '', problem)
@@ -100,17 +103,25 @@ function toCounts(proof: RightsProof): AdoptionReport['rights'] {
   return { dial: dialPairs, bind: bindPairs, routers: routerPairs, serviceRouters: serviceRouterPairs }
 }
 
-async function countUnverifiedCertificates({ authority, store, clock }: Adopted): Promise<number> {
+/** Counts the certificates that lead to no authority of the network, by those that are stored with them either. */
+function countUnverifiedCertificates(
+  { authority, clock }: Adopted,
+  database: SourceDatabase,
+  conversion: Conversion,
+): number {
   const { anchors } = authority.trust
   const issuers = anchors.filter((anchor) => isWithinDates(anchor, clock.now()))
   let count = 0
-  const query = store.db.selectFrom('authenticators').select('certPem').where('isIssuedByNetwork', '=', 1)
-  for await (const { certPem } of store.stream<{ certPem: string | null }>(query, {
-    reader: { id: 'system', isAdministrator: true },
-  })) {
-    const [block] = parsePemBlocks(certPem ?? '')
-    const leaf = { raw: block?.bytes ?? Buffer.alloc(0) }
-    if (!issuers.some((issuer) => isSignedByAuthority(leaf, issuer))) count += 1
+  for (const [id, record] of database.records('authenticators')) {
+    if (!conversion.hasId('authenticators', id) || !record.flag('isIssuedByNetwork')) continue
+    const pem = record.text('certPem') ?? ''
+    const [block] = parsePemBlocks(pem)
+    const encoded = { raw: block?.bytes ?? Buffer.alloc(0) }
+    if (issuers.some((issuer) => isSignedByAuthority(encoded, issuer))) continue
+    // Each controller of a former cluster has an authority of its own, which its clients present.
+    const [leaf, ...others] = readStoredCertificates(pem)
+    const options = { now: clock.now(), ignoreLeafDates: true }
+    if (!leaf || !buildChain(leaf, others, issuers, options)) count += 1
   }
   return count
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { type Adoption, adoptNetwork } from '../../src/adopt.ts'
-import { issueServerCertificate } from '../../src/pki/authority-certificates.ts'
+import { createIntermediate, generateServerKey, issueServerCertificate } from '../../src/pki/authority-certificates.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { toPem } from '../../src/pki/pem.ts'
 import { TestClock } from '../world/controller.ts'
@@ -154,6 +154,21 @@ describe('a certificate of an identity', () => {
     )
   })
 
+  it('of another controller of a cluster leads to the root by the authority that is stored with it', async () => {
+    const notes = await adoptWith(() => {
+      const read = (path: string) =>
+        readFileSync(join(import.meta.dirname, '../fixtures/openziti/1.6.5/pki/root-ca', path), 'utf8')
+      const root = {
+        certificate: new X509Certificate(read('certs/root-ca.cert')),
+        key: createPrivateKey(read('keys/root-ca.key')),
+      }
+      const other = createIntermediate(root, NETWORK_TIME)
+      const leaf = issueServerCertificate(other, generateServerKey(), ['device.example.com'], NETWORK_TIME)
+      return toCertificatePem(leaf) + toCertificatePem(other.certificate)
+    })
+    expect(notes.filter((note) => note.includes('lead to no authority'))).toEqual([])
+  })
+
   it('that cannot be read is named', async () => {
     const notes = await adoptWith(() => toPem('CERTIFICATE', Buffer.from([0x30, 3, 1, 1, 1])))
     expect(notes).toContainEqual(expect.stringMatching(/^authenticators .*: its certificate cannot be read/))
@@ -194,4 +209,23 @@ it('names every root that ends soon, whatever the clock of the machine says', as
   const adoption = await adoptChanged({ network: '1.6.5-three-roots', now: Date.UTC(2034, 0) })
   const roots = describeNotes(adoption).filter((note) => note.includes('the root ends at'))
   expect(roots).toHaveLength(3)
+})
+
+it('names the other controllers of a cluster, and the addresses at which clients enrolled with them', async () => {
+  const adoption = await adoptChanged({
+    network: '2.0.3',
+    records: (records) => {
+      const other = records.at('controllers', 'instance-2')
+      other.set('name', 'controller two')
+      const addresses = ['https://two.example.com/edge/client/v1', 'https://two.example.com:1281/edge/client/v1']
+      for (const [index, url] of addresses.entries())
+        other.at('apiAddresses', 'edge-client', String(index)).set('apiAddresses.url', url)
+      records.at('controllers', 'instance-3').set('name', 'controller three')
+    },
+  })
+  const notes = describeNotes(adoption).filter((note) => note.startsWith('controllers'))
+  expect(notes).toEqual([
+    expect.stringMatching(/^controllers controller two: .*two\.example\.com:443, two\.example\.com:1281.*advertise/),
+    expect.stringMatching(/^controllers controller three: has to be switched off$/),
+  ])
 })
