@@ -46,7 +46,7 @@ function statDatabase(path: string): Stats {
     return status
   } catch (error) {
     const remedy = '--database FILE, or --path-prefix OLD=NEW if the files are elsewhere on this machine'
-    const problem = `${path}, the database of the configuration,`
+    const problem = `the database ${path}`
     throw (
       toRightsError(`${problem} cannot be read`, error) ??
       new SourceError('NO_DATABASE', `${problem} does not exist`, remedy, error)

@@ -85,7 +85,9 @@ describe('a database', () => {
   })
 
   it('that does not exist, or is a directory, is refused', async () => {
-    await expect(adopt(join(folder, 'nowhere.db'))).rejects.toMatchObject({ code: 'NO_DATABASE' })
+    const path = join(folder, 'nowhere.db')
+    const message = `the database ${path} does not exist`
+    await expect(adopt(path)).rejects.toMatchObject({ code: 'NO_DATABASE', message })
     await expect(adopt(folder)).rejects.toMatchObject({ code: 'NOT_A_DATABASE' })
     expect(existsSync(directory)).toBe(false)
   })
