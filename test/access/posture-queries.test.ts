@@ -128,6 +128,28 @@ describe('the posture queries of a service', () => {
     expect(byId.get(mfa)).toMatchObject({ queryType: 'MFA', timeout: 60, timeoutRemaining: 0 })
   })
 
+  it('name the prompts that a check of MFA demands, and no end of a proof that was not given', async () => {
+    const create = (name: string, rules: object) =>
+      network.make('posture-checks', { name: `${name} ${++sequence}`, typeId: 'MFA', ...rules })
+    const lasting = await create('lasting', {})
+    const waking = await create('waking', { timeoutSeconds: 60, promptOnWake: true })
+    const unlocking = await create('unlocking', { timeoutSeconds: 60, promptOnUnlock: true })
+    const { who, service } = await guarded([`@${lasting}`, `@${waking}`, `@${unlocking}`])
+
+    const [set] = await readQuerySets(who, service)
+
+    const queries = set?.postureQueries as Record<string, unknown>[]
+    const members = ({ id, promptOnWake, promptOnUnlock, timeoutAt }: Record<string, unknown>) => [
+      id,
+      { promptOnWake, promptOnUnlock, timeoutAt },
+    ]
+    expect(Object.fromEntries(queries.map(members))).toEqual({
+      [lasting]: {},
+      [waking]: { promptOnWake: true },
+      [unlocking]: { promptOnUnlock: true },
+    })
+  })
+
   it('are shown to administrators as another identity has them', async () => {
     const check = await domain()
     const { who, service, policies } = await guarded([`@${check}`])

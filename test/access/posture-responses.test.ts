@@ -49,6 +49,7 @@ async function guard(check: object) {
       return {
         client: data.postureQueries[0].isPassing as boolean,
         timeoutRemaining: query.timeoutRemaining as number,
+        timeoutAt: query.timeoutAt as string | undefined,
         advice: links.find(({ link }) => link === 'posture')?.outcome,
         dial: dial.status,
         code: dial.body.error?.code as string | undefined,
@@ -142,7 +143,8 @@ describe('a check of MFA', () => {
     expect(await guarded.see()).toMatchObject({ client: false, timeoutRemaining: 0, dial: 409 })
 
     await guarded.passMfa()
-    expect(await guarded.see()).toMatchObject({ client: true, timeoutRemaining: 120, dial: 201 })
+    const timeoutAt = new Date(world.clock.now() + 2 * MINUTE + 1).toISOString()
+    expect(await guarded.see()).toMatchObject({ client: true, timeoutRemaining: 120, timeoutAt, dial: 201 })
     await wait(2 * MINUTE)
     expect(await guarded.openSessions()).toBe(1)
     await wait(1_000)

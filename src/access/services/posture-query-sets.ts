@@ -7,14 +7,14 @@ import { EMPTY_OR_NULL } from '../../definitions/schema/json-forms.ts'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import type { IndexedPolicy } from '../../policy/policy-table.ts'
 import {
-  computeTimeoutRemaining,
   evaluateMfa,
   findTimeoutEnd,
   isLegacyClient,
   NO_TIMEOUT_SECONDS,
+  toSecondsRemaining,
   toTimeoutSeconds,
 } from '../../policy/posture/mfa.ts'
-import type { PostureCheck, RequiredProcess } from '../../policy/posture/posture-checks.ts'
+import type { MfaCheck, PostureCheck, RequiredProcess } from '../../policy/posture/posture-checks.ts'
 import { getRecordTable } from '../../storage/entities/record-tables.ts'
 import { RawJson, toJsonText } from '../../storage/records/raw-json.ts'
 import type { ReadContext } from '../../storage/transactions/context.ts'
@@ -105,6 +105,7 @@ function renderQuery(
       queryType: check.typeId,
       isPassing: evidence === 'passing',
       ...renderTimeout(check, evaluation, form),
+      ...(check.typeId === 'MFA' ? renderPrompts(check) : {}),
       ...(check.typeId === 'PROCESS' ? { process: renderProcess(check.process) } : {}),
       processes: check.typeId === 'PROCESS_MULTI' ? check.processes.map(renderProcess) : NO_PROCESSES,
     }),
@@ -116,9 +117,20 @@ function renderTimeout(check: PostureCheck, { facts, now }: PostureEvaluation, {
   if (check.typeId !== 'MFA') return { timeout: NO_TIMEOUT_SECONDS, timeoutRemaining: NO_TIMEOUT_SECONDS }
   const conditions = { strictestMfaTimeoutMs: facts.strictestMfaTimeoutMs, isLegacyClient: isLegacy }
   const sessions = facts.apiSessions.length > 0 ? facts.apiSessions : [undefined]
-  const compute = timeoutForm === 'end' ? findTimeoutEnd : computeTimeoutRemaining
-  const timeoutRemaining = Math.min(...sessions.map((session) => compute(check, session, conditions, now)))
-  return { timeout: toTimeoutSeconds(check), timeoutRemaining }
+  const endsAt = Math.min(...sessions.map((session) => findTimeoutEnd(check, session, conditions, now)))
+  const timeout = toTimeoutSeconds(check)
+  if (timeoutForm === 'end') return { timeout, timeoutRemaining: endsAt }
+  const isRunning = endsAt > now && endsAt !== Number.POSITIVE_INFINITY
+  return {
+    timeout,
+    timeoutRemaining: toSecondsRemaining(endsAt, now),
+    ...(isRunning ? { timeoutAt: toIsoTime(endsAt) } : {}),
+  }
+}
+
+/** When clients ask for MFA again: only what the check demands is a member, as in OpenZiti's release 2.0. */
+function renderPrompts({ promptOnWake, promptOnUnlock }: MfaCheck) {
+  return { ...(promptOnWake ? { promptOnWake } : {}), ...(promptOnUnlock ? { promptOnUnlock } : {}) }
 }
 
 /** When time alone changes what a viewer is shown of posture checks. */

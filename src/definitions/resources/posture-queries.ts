@@ -15,10 +15,13 @@ const query = requiredObject(
     isPassing: flag,
     timeout: whole,
     timeoutRemaining: whole,
+    timeoutAt: time,
+    promptOnWake: flag,
+    promptOnUnlock: flag,
     process,
     processes: orNull(listOf(process)),
   },
-  ['process'],
+  ['timeoutAt', 'promptOnWake', 'promptOnUnlock', 'process'],
 )
 
 export const postureQuerySet = requiredObject({

@@ -72,7 +72,11 @@ export function computeTimeoutRemaining(
   conditions: TimeoutConditions,
   now: Instant,
 ): number {
-  const endsAt = findTimeoutEnd(check, session, conditions, now)
+  return toSecondsRemaining(findTimeoutEnd(check, session, conditions, now), now)
+}
+
+/** The seconds that clients are shown until an end of `findTimeoutEnd`; -1 if there is none. */
+export function toSecondsRemaining(endsAt: Instant, now: Instant): number {
   return endsAt === Number.POSITIVE_INFINITY ? NO_TIMEOUT_SECONDS : Math.max(0, Math.floor((endsAt - now) / 1_000))
 }
 
