@@ -7,7 +7,7 @@ import { openTls, rawTarget } from '../world/raw-requests.ts'
 import { TestNetwork } from '../world/router/network.ts'
 
 /** Numbers of the protocol: kinds of message, and headers. */
-const [RESULT, STREAM_REQUEST, STREAM_EVENT, VALIDATE_LINKS] = [2, 10040, 10041, 10103]
+const [RESULT, STREAM_REQUEST, STREAM_EVENT, TOGGLE_PIPE_TRACES, STREAM_TRACES] = [2, 10040, 10041, 10044, 10046]
 const [REPLY_FOR, RESULT_SUCCESS, EVENT_TYPE] = [1, 2, 10]
 
 let network: TestNetwork
@@ -185,10 +185,38 @@ describe('the channel of tools', () => {
 
   it('refuses requests that it does not serve', async () => {
     const tool = await connect(admin)
-    tool.send(VALIDATE_LINKS)
+    tool.send(TOGGLE_PIPE_TRACES)
 
     await expect.poll(() => tool.messages.length).toBe(1)
     expect(tool.messages[0]!.body.toString()).toMatch(/nothing else/)
+  })
+
+  // Tools take nothing but the response to the validation that they request, and show its text.
+  it.each([
+    ['terminators', 10100],
+    ['links', 10103],
+    ['terminators of hosts', 10106],
+    ['the data model', 10109],
+    ['connections of identities', 10112],
+    ['terminators of tunnelers', 10115],
+    ['circuits', 10118],
+    ['controllers', 10122],
+  ])('refuses a validation of %s with its own response', async (_what, type) => {
+    const tool = await connect(admin)
+    tool.send(type)
+
+    await expect.poll(() => tool.messages.length).toBe(1)
+    const [{ type: responseType, headers, body }] = tool.messages as [Message]
+    expect([responseType, headers.get(REPLY_FOR)?.readInt32LE()]).toEqual([type + 1, 1])
+    const text = /nothing else/.exec(body.toString())?.input.slice(2) ?? ''
+    expect(body).toEqual(Buffer.concat([Buffer.from([0x12, text.length]), Buffer.from(text)]))
+  })
+
+  it('ends the connection for a stream of traces, because tools wait for no response', async () => {
+    const tool = await connect(admin)
+    tool.send(STREAM_TRACES)
+
+    await expect.poll(() => tool.closeCode).toBe(1008)
   })
 
   it.each([

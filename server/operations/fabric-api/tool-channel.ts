@@ -1,6 +1,7 @@
 // The channel of OpenZiti's tools over a WebSocket: each of its messages is a frame of the control channel. It streams events, and
 // refuses all else.
 import type { Readable } from 'node:stream'
+import { create, toBinary } from '@bufbuild/protobuf'
 import type { WebSocket } from 'ws'
 import type { EventType } from '../../../src/definitions/resources/event-types.ts'
 import { ControllerError } from '../../../src/foundation/errors.ts'
@@ -17,6 +18,7 @@ import {
   type MessageHeaders,
   MessageReader,
 } from '../../control-channel/message.ts'
+import { ValidationResponseSchema } from '../../control-channel/messages/management_pb.ts'
 import { findEventTypes, KEEP_ALIVE, TOOL_EVENT_TYPES, toolForm } from './tool-events.ts'
 
 /** A tool asks for events as soon as it is connected. */
@@ -24,6 +26,20 @@ const MAX_SILENCE_MS = 30_000
 
 /** Status codes of RFC 6455, with which a connection is closed. */
 const CloseCode = { GOING_AWAY: 1001, PROTOCOL_ERROR: 1002, POLICY_VIOLATION: 1008 } as const
+
+const REFUSAL = 'this controller streams events here, and nothing else'
+
+/** The responses to requests for validations, of which tools take no other. */
+const VALIDATION_RESPONSES: ReadonlyMap<number, number> = new Map([
+  [ContentType.VALIDATE_TERMINATORS_REQUEST, ContentType.VALIDATE_TERMINATORS_RESPONSE],
+  [ContentType.VALIDATE_ROUTER_LINKS_REQUEST, ContentType.VALIDATE_ROUTER_LINKS_RESPONSE],
+  [ContentType.VALIDATE_SDK_TERMINATORS_REQUEST, ContentType.VALIDATE_SDK_TERMINATORS_RESPONSE],
+  [ContentType.VALIDATE_DATA_MODEL_REQUEST, ContentType.VALIDATE_DATA_MODEL_RESPONSE],
+  [ContentType.VALIDATE_IDENTITY_CONNECTIONS_REQUEST, ContentType.VALIDATE_IDENTITY_CONNECTIONS_RESPONSE],
+  [ContentType.VALIDATE_TUNNEL_TERMINATORS_REQUEST, ContentType.VALIDATE_TUNNEL_TERMINATORS_RESPONSE],
+  [ContentType.VALIDATE_CIRCUITS_REQUEST, ContentType.VALIDATE_CIRCUITS_RESPONSE],
+  [ContentType.VALIDATE_CONTROLLER_DIALERS_REQUEST, ContentType.VALIDATE_CONTROLLER_DIALERS_RESPONSE],
+])
 
 const LIMITS = { ...HELLO_LIMITS, maxBodyBytes: 16_384 }
 
@@ -74,8 +90,19 @@ export class ToolChannel {
     if (heartbeat) this.#send(ContentType.HEARTBEAT, new Map([[ChannelHeader.HEARTBEAT_RESPONSE, heartbeat]]))
     if (type === ContentType.STREAM_EVENTS_REQUEST) this.#beginStream(message).catch((error) => this.#fail(error))
     else if (type === ContentType.PING) this.#sendResult(message, true, '')
-    else if (type !== ContentType.HEARTBEAT && !headers.has(ChannelHeader.REPLY_FOR))
-      this.#sendResult(message, false, 'this controller streams events here, and nothing else')
+    else if (type !== ContentType.HEARTBEAT && !headers.has(ChannelHeader.REPLY_FOR)) this.#refuse(message)
+  }
+
+  #refuse(message: Message): void {
+    const responseType = VALIDATION_RESPONSES.get(message.type)
+    if (responseType !== undefined) {
+      const response = create(ValidationResponseSchema, { success: false, message: REFUSAL })
+      const headers = new Map([[ChannelHeader.REPLY_FOR, encodeInt32(message.sequence)]])
+      this.#send(responseType, headers, Buffer.from(toBinary(ValidationResponseSchema, response)))
+    } else if (message.type === ContentType.STREAM_TRACES_REQUEST) {
+      // Tools wait for traces and for the end of the connection, not for a response.
+      this.#socket.close(CloseCode.POLICY_VIOLATION, REFUSAL)
+    } else this.#sendResult(message, false, REFUSAL)
   }
 
   #fail(error: unknown): void {
