@@ -49,7 +49,7 @@ export function createGuards({
     { after: (tx) => revokeTokens({ apiSessions: auth.apiSessions, sessionTokens }, tx) },
     { after: (tx) => revokeSessions({ access, deadlines: posture.deadlines, entities }, tx) },
     { after: (tx) => scheduleVerdicts({ access, apiSessions: auth.apiSessions, deadlines: posture.deadlines }, tx) },
-    { after: (tx) => posture.reported.removeSignedOut(tx) },
+    { after: (tx) => posture.reported.removeDeleted(tx) },
     { after: (tx) => updateInventory(entities, tx, tx.uncommitted.own) },
     { after: (tx) => receipts.follow(tx) },
   ]

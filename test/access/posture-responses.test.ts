@@ -422,7 +422,7 @@ describe('a report', () => {
     expect(await guarded.see()).toMatchObject(UNKNOWN)
   })
 
-  it('is dropped when the last API session of the identity ends', async () => {
+  it('outlives the API sessions of the identity, because a client that signs in again reports only what has changed', async () => {
     const guarded = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
     await guarded.report({ typeId: 'DOMAIN', domain: 'a.b' })
     const sessions = await world.controller.store.db
@@ -432,9 +432,18 @@ describe('a report', () => {
       .execute()
     for (const { id } of sessions) await network.change('DELETE', `/api-sessions/${id}`)
 
-    expect(world.controller.posture.reported.findMachine(guarded.identityId)).toBeUndefined()
     const again = await world.signInAgain(guarded.identityId)
-    expect((await network.dial(again, guarded.service)).status).toBe(409)
+    expect((await network.dial(again, guarded.service)).status).toBe(201)
+  })
+
+  it('ends with the identity', async () => {
+    const guarded = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
+    await guarded.report({ typeId: 'DOMAIN', domain: 'a.b' })
+    await network.change('DELETE', `/identities/${guarded.identityId}`)
+
+    expect(world.controller.posture.reported.findMachine(guarded.identityId)).toBeUndefined()
+    const rows = await world.controller.store.db.selectFrom('machine_states').select('identityId').execute()
+    expect(rows.map(({ identityId }) => identityId)).not.toContain(guarded.identityId)
   })
 
   it('leaves no trace in the audit', async () => {

@@ -46,7 +46,7 @@ describe('a list of services', () => {
   const list = async (person = who, query = '') =>
     (await network.ask(person, 'GET', `/services${query}`)).body.data as { id: string; name: string }[]
   const demand = async (check: object) => {
-    const id = await network.make('posture-checks', { name: `demanded ${tag}`, ...check })
+    const id = await network.make('posture-checks', { name: `demanded ${tag} ${++count}`, ...check })
     await patch(`/service-policies/${policy}`, { postureCheckRoles: [`@${id}`] })
   }
   const report = (person: Person, domain: string) =>
@@ -122,14 +122,20 @@ describe('a list of services', () => {
     expect(rendered).toBe(2)
   })
 
-  it('shows a later sign-in nothing that an earlier one reported', async () => {
+  it('shows a later sign-in what an earlier one reported, and nothing that it proved', async () => {
+    const { totp } = world.controller.auth.apiSessions
     await demand({ typeId: 'DOMAIN', domains: ['a.b'] })
     await report(who, 'a.b')
-    expect(await list()).toMatchObject([{ postureQueries: [{ isPassing: true }] }])
     await network.ask(who, 'DELETE', '/current-api-session')
+    const proving = await world.signInAgain(who.id)
+    expect(await list({ ...who, ...proving })).toMatchObject([{ postureQueries: [{ isPassing: true }] }])
+
+    await demand({ typeId: 'MFA' })
+    await world.system.write((tx) => totp.complete(tx, proving.apiSessionId))
+    expect(await list({ ...who, ...proving })).toMatchObject([{ postureQueries: [{ isPassing: true }] }])
+    await network.ask(proving, 'DELETE', '/current-api-session')
 
     const again = { ...who, ...(await world.signInAgain(who.id)) }
-
     expect(await list(again)).toMatchObject([{ postureQueries: [{ isPassing: false }] }])
   })
 

@@ -54,11 +54,11 @@ describe('the posture that a machine reported to one controller', () => {
     expect(await world.network.listDifferences()).toEqual([])
   })
 
-  it('is gone at both once the last API session of the identity has ended at either', async () => {
+  it('is gone at both once the identity has been deleted at either', async () => {
     const { a, b, person } = await guard({ typeId: 'DOMAIN', domains: ['a.b'] })
     await a.report(person, { typeId: 'DOMAIN', domain: 'a.b' })
     await world.network.catchUp()
-    expect((await b.ask(person, 'DELETE', '/current-api-session')).status).toBe(200)
+    await b.change('DELETE', `/identities/${person.id}`)
     await world.network.catchUp()
 
     expect(world.nodes.map(({ controller }) => controller.posture.reported.findMachine(person.id))).toEqual([

@@ -1,7 +1,7 @@
-// The posture of machines: what they reported, while their identity has an API session, and the MFA of sessions.
+// The posture of machines: what they reported, and the MFA of API sessions.
 //
-// Operating system, domain, addresses and processes belong to the identity (`machine_states`). They are removed when its
-// last API session ends, because every client reports them again after it has signed in. When MFA was passed, and when the
+// Operating system, domain, addresses and processes belong to the identity (`machine_states`). They outlive its API sessions: a
+// client of OpenZiti's Go SDK that signs in again reports only what has changed since. When MFA was passed, and when the
 // machine woke or was unlocked, are columns of the API session.
 import type { Kysely } from 'kysely'
 import type { ApiSessions } from '../../authentication/api-sessions/api-sessions.ts'
@@ -27,7 +27,7 @@ interface Hypothetical {
 
 /**
  * The state of a machine is bounded by the limits of posture responses and by the posture checks that there are, the number
- * of machines by the identities that are signed in. It follows `ApiSessions`.
+ * of machines by the identities. It follows `ApiSessions`.
  */
 export class ReportedPosture implements PostureSource, DerivedRows {
   readonly kind = 'derived rows'
@@ -125,22 +125,16 @@ export class ReportedPosture implements PostureSource, DerivedRows {
     if (this.#machines.has(identityId)) this.#machines.set(identityId, machine)
   }
 
-  /** Removes what the machines of those identities reported whose last API session a transaction ends. */
-  async removeSignedOut(tx: WriteContext): Promise<void> {
-    const identityIds = new Set<string>()
-    for (const { resource, operation, before } of tx.uncommitted.own) {
-      if (resource === 'api-sessions' && operation === 'delete' && before) identityIds.add(before.identityId)
+  /** Removes what the machines of those identities reported that a transaction deletes. */
+  async removeDeleted(tx: WriteContext): Promise<void> {
+    const deleted = tx.uncommitted.own.filter(
+      ({ resource, operation }) => resource === 'identities' && operation === 'delete',
+    )
+    for (const { id } of deleted) {
+      if (!this.findNewest(tx, id)) continue
+      await tx.db.deleteFrom('machine_states').where('identityId', '=', id).execute()
+      tx.record({ operation: 'delete', audit: 'none', resource: 'machines', id, at: this.#clock.now() })
     }
-    for (const identityId of identityIds) {
-      if (this.findNewest(tx, identityId)) await this.#removeIfSignedOut(tx, identityId)
-    }
-  }
-
-  async #removeIfSignedOut(tx: WriteContext, identityId: string): Promise<void> {
-    const sessions = tx.db.selectFrom('api_sessions').select('id').where('identityId', '=', identityId)
-    if (await sessions.limit(1).executeTakeFirst()) return
-    await tx.db.deleteFrom('machine_states').where('identityId', '=', identityId).execute()
-    tx.record({ operation: 'delete', audit: 'none', resource: 'machines', id: identityId, at: this.#clock.now() })
   }
 
   async rebuild(db: Kysely<Database>): Promise<void> {
