@@ -12,6 +12,7 @@ import type { Database } from '../storage/database.ts'
 import type { EntityStore } from '../storage/entities/entities.ts'
 import type { Context } from '../storage/transactions/context.ts'
 import type { Projection } from '../storage/transactions/projection.ts'
+import { CircuitDeletion } from './circuits/circuit-deletion.ts'
 import { CircuitIds } from './circuits/circuit-ids.ts'
 import { CircuitReports } from './circuits/circuit-reports.ts'
 import { CircuitUpkeep } from './circuits/circuit-upkeep.ts'
@@ -44,6 +45,8 @@ export interface Fabric {
   readonly linkSettings: StoredLinkSettings
   readonly paths: PathFinder
   readonly circuits: Circuits
+  /** Ends circuits for administrators. */
+  readonly circuitDeletion: CircuitDeletion
   readonly unroutes: Unroutes
   /** The routers' reports about circuits. */
   readonly reports: CircuitReports
@@ -150,6 +153,7 @@ export function createFabric(parts: FabricParts): Fabric {
     ...{ ...shared, circuits, inherited: reports.inherited, rerouting, sessionTokens },
     takesRouters: parts.takesRouters,
   })
+  const circuitDeletion = new CircuitDeletion({ clock, circuits, inherited: reports.inherited, unroutes })
   const { createSystemContext } = parts
   const endedBinds = new EndedBinds({
     ...{ connected, directory: terminators, hosted, log, sessionTokens, createSystemContext },
@@ -169,6 +173,7 @@ export function createFabric(parts: FabricParts): Fabric {
     linkSettings,
     paths: links,
     circuits,
+    circuitDeletion,
     unroutes,
     reports,
     dials: new Dials({ ...right, db, circuits }),
@@ -179,6 +184,7 @@ export function createFabric(parts: FabricParts): Fabric {
       links.tick()
       shared.results.expire()
       upkeep.tick()
+      circuitDeletion.tick()
       smartRerouting.tick()
     },
     leave() {

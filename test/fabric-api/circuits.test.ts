@@ -174,6 +174,27 @@ describe('a circuit of the own operations', () => {
     expect(unroutes(routers[0])).toContainEqual([id, false])
   })
 
+  it('ends within ten seconds even if data keeps arriving', async () => {
+    const [id, other] = [await dial(), await dial()]
+    expect((await ask('DELETE', `${OWN}/${id}`)).status).toBe(200)
+    expect((await ask('DELETE', `${FABRIC}/circuits/${other}`, { immediate: false })).status).toBe(200)
+    network.advance(9_000)
+    for (const router of routers) {
+      await router.settle()
+      expect(unroutes(router)).not.toContainEqual([id, true])
+    }
+    network.advance(1_000)
+    for (const router of routers) {
+      await router.settle()
+      expect(unroutes(router)).toEqual(
+        expect.arrayContaining([
+          [id, true],
+          [other, true],
+        ]),
+      )
+    }
+  })
+
   it('of an earlier process is listed with the router that reported it, and ended', async () => {
     const { tokenKey } = getDataPaths(network.world.directory)
     const key = ApiSessionTokens.open(tokenKey).deriveKey('circuit ids')
@@ -195,5 +216,8 @@ describe('a circuit of the own operations', () => {
     await routers[0].settle()
     expect(unroutes(routers[0])).toContainEqual([inherited, false])
     expect((await ask('GET', `${OWN}/${inherited}`)).status).toBe(404)
+    network.advance(10_000)
+    await routers[0].settle()
+    expect(unroutes(routers[0])).toContainEqual([inherited, true])
   })
 })

@@ -44,14 +44,16 @@ export const circuitOperations: readonly AnyOperation[] = [
     summary: 'Ends one circuit at its routers.',
     access: { permission: 'circuit.delete', grantedTo: 'administrator' },
     body: readFieldsBody(
-      { immediate: f.bool({ summary: 'Whether data that is on its way is dropped.' }) },
+      {
+        immediate: f.bool({ summary: 'Drop data that is on its way, instead of delivering it for up to ten seconds.' }),
+      },
       { isRequired: false },
     ),
     returns: { kind: 'empty' },
     run({ controller, params: { id = '' }, body }) {
-      const { circuits } = controller.fabric
+      const { circuits, circuitDeletion } = controller.fabric
       requireItem(compiled, id, circuits.get(id))
-      circuits.remove(id, body.immediate ?? false)
+      circuitDeletion.end(id, body.immediate ?? false)
       return emptyResponse()
     },
   }),

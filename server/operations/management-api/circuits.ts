@@ -161,16 +161,16 @@ export const ownCircuitOperations: readonly AnyOperation[] = [
     summary: 'Ends one circuit. Its client may dial again, as long as policies let it.',
     access: { permission: 'circuit.delete', grantedTo: 'administrator' },
     body: readFieldsBody(
-      { immediate: f.bool({ summary: 'Drop data that is on its way, instead of delivering it.' }) },
+      {
+        immediate: f.bool({ summary: 'Drop data that is on its way, instead of delivering it for up to ten seconds.' }),
+      },
       { isRequired: false },
     ),
     returns: { kind: 'empty' },
     run(call) {
       const { id = '' } = call.params
       requireItem(compiled, id, findCircuit(call, id))
-      const { circuits, reports } = call.controller.fabric
-      const isImmediate = call.body.immediate ?? false
-      if (!circuits.remove(id, isImmediate)) reports.endInherited(id, isImmediate)
+      call.controller.fabric.circuitDeletion.end(id, call.body.immediate ?? false)
       return emptyResponse()
     },
   }),

@@ -106,13 +106,6 @@ export class CircuitReports {
     })
   }
 
-  /** Ends a circuit of an earlier process, at the routers that reported it. Returns whether any has. */
-  endInherited(circuitId: string, isImmediate: boolean): boolean {
-    const routerIds = this.inherited.end(circuitId)
-    for (const routerId of routerIds) this.#parts.unroutes.send(routerId, circuitId, isImmediate)
-    return routerIds.length > 0
-  }
-
   /** Takes the entries of a message, some in each turn of the event loop, until the router is connected no more. */
   async #takeInTurns<T>(router: ConnectedRouter, entries: readonly T[], take: (entry: T) => void): Promise<void> {
     for (let at = 0; at < entries.length; at += CIRCUITS_IN_ONE_TURN) {
