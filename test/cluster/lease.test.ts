@@ -1,5 +1,5 @@
 // The lease: what is granted follows the contact with the log, by both clocks.
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Lease } from '../../src/storage/cluster/lease.ts'
 import { LogConnection } from '../../src/storage/postgres/log-connection.ts'
 import { TestCluster } from '../world/cluster.ts'
@@ -8,7 +8,14 @@ import { allowFaults } from '../world/faults.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
+// OpenZiti's commands give up a request after this time, and say only that it took too long.
+const MAX_PATIENCE_MS = 5_000
+
 describe('a lease', () => {
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
   const create = () => {
     const clock = new TestClock()
     const lease = new Lease({ clock, durationMs: 3_000, seekContact: () => undefined })
@@ -62,6 +69,17 @@ describe('a lease', () => {
     lease.renew(lease.now())
     await waiting
     expect(changes).toEqual([true, false, true])
+  })
+
+  it("refuses those who wait before OpenZiti's commands give up", async () => {
+    vi.useFakeTimers()
+    const { lease } = create()
+    let refusal: unknown
+    lease.waitForContact().catch((error: unknown) => {
+      refusal = error
+    })
+    await vi.advanceTimersByTimeAsync(MAX_PATIENCE_MS - 500)
+    expect(refusal).toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
   })
 })
 

@@ -3,8 +3,8 @@ import type { Clock } from '../../foundation/clock.ts'
 import { type ControllerError, errors } from '../../foundation/errors.ts'
 import { isWithin, type Moment, readMoment } from './moment.ts'
 
-/** How long what grants a right waits for contact, before it is refused. */
-const MAX_WAIT_MS = 5_000
+/** How long what grants a right waits for contact, before it is refused: commands of OpenZiti give up after five seconds. */
+const MAX_WAIT_MS = 4_000
 const RETRY_AFTER_SECONDS = 2
 
 export interface LeaseParts {
