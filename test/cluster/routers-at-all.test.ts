@@ -184,6 +184,18 @@ describe('a router of release 2', () => {
     for (const node of [first, second]) await expect.poll(() => isOnline(node, router.id), SOON).toBe(false)
   })
 
+  it('is shown with the addresses that it told another controller, until it tells them here', async () => {
+    const [first, second] = await world.cluster.openBoth()
+    const { id } = await world.cluster.router(first, 'first', 'second')
+    const supportedProtocols = { tls: 'tls://router.example.com:3022' }
+    second.controller.routers.connected.get(id)?.describeEdge({ hostname: 'router.example.com', supportedProtocols })
+    const read = async () => {
+      const path = `${MANAGEMENT}/edge-routers/${id}`
+      return (await first.send({ method: 'GET', path, token: await first.admin() })).body.data
+    }
+    await expect.poll(read, SOON).toMatchObject({ isOnline: true, hostname: 'router.example.com', supportedProtocols })
+  })
+
   it('learns of routers that other controllers have', async () => {
     const [first] = await world.cluster.openBoth()
     const [one, other] = [await world.cluster.router(first, 'first'), await world.cluster.router(first, 'second')]

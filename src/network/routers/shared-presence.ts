@@ -115,10 +115,14 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   findRouter(id: string): LiveRouter | undefined {
     const own = this.#parts.connected.findRouter(id)
     if (!own) return this.#findElsewhere(id)
+    // A router tells its addresses after it has connected; until then those count that it told another controller.
+    const isDescribed = ({ supportedProtocols }: LiveRouter) => Object.keys(supportedProtocols).length > 0
+    const described = isDescribed(own) ? own : (this.#findElsewhere(id, isDescribed) ?? own)
+    const { hostname, supportedProtocols } = described
     // A router follows the data model of one of its controllers, and lacks nothing at the others.
     const followed =
       own.model.mode === 'waiting' ? this.#findElsewhere(id, ({ model }) => model.mode === 'following') : undefined
-    return followed ? { ...own, model: followed.model } : own
+    return { ...own, hostname, supportedProtocols, model: followed?.model ?? own.model }
   }
 
   /** The router as another controller describes it; undefined if none has it. */
