@@ -65,6 +65,8 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   /** While those that this controller had until now count as connected here. */
   #leaving: Takeover | undefined
   #isFullDue = true
+  /** Whether the last commit failed. */
+  #hasFailed = false
   readonly #changedIdentityIds = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #committing: Promise<void> | undefined
@@ -310,9 +312,13 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   async #commitOrRepeat(states: readonly RouterPresence[]): Promise<void> {
     try {
       await this.#commit(states)
+      this.#hasFailed = false
     } catch (error) {
       this.#isFullDue = true
-      this.#parts.log.warn({ err: error }, 'the other controllers could not be told which routers are connected')
+      // Without contact each attempt fails, several in a second.
+      const level = this.#hasFailed ? 'debug' : 'warn'
+      this.#parts.log[level]({ err: error }, 'the other controllers could not be told which routers are connected')
+      this.#hasFailed = true
     } finally {
       this.#committing = undefined
     }
