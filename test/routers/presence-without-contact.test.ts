@@ -1,4 +1,4 @@
-// What a controller of several logs while it cannot tell the others which routers are connected to it.
+// The log of a controller that cannot tell the others which routers are connected to it.
 import { afterEach, expect, it } from 'vitest'
 import { SharedPresence } from '../../src/network/routers/shared-presence.ts'
 import { TestClock } from '../world/controller.ts'
