@@ -1,8 +1,8 @@
 // The lock of the head of the log, which is the right to make the next commit.
 import type { Client } from 'pg'
 
-// Others wait this long for the lock before their changes are refused.
-const LOCK_TIMEOUT_MS = 8_000
+// Others wait this long for the lock before their changes are refused: commands of OpenZiti give up after five seconds.
+const LOCK_TIMEOUT_MS = 4_000
 // How long a controller that stopped keeps the lock.
 const IDLE_TIMEOUT_MS = 2_000
 
