@@ -27,6 +27,7 @@ const MEMORY_INTERVAL_MS = 100
 // Of the duration of a measurement: enough for collections.
 const REST_TIMES = 2.5
 const BYTES_A_MEGABYTE = 1_000_000
+const ENDING_IN_FLIGHT = 8
 // For the handshakes of the bare server.
 const MAX_BARE = 500
 // Of both processes, besides the connections of the devices and routers: files, listeners, other connections.
@@ -184,6 +185,7 @@ async function weather(bench: Bench, network: Network, name: string, crowd: Crow
   const { controller } = network
   const { requests, members, isSignIn, resumes = false } = crowd
   const swarm = new Swarm()
+  const begin = new Date().toISOString()
   try {
     const routers = await connectableRouters(network)
     await swarm.run({ kind: 'connect', target: controller.target, routers }, 'connected')
@@ -204,7 +206,16 @@ async function weather(bench: Bench, network: Network, name: string, crowd: Crow
     return { cpuMicroseconds, requestMicroseconds, facts: describe(name, outcome, work, cpuMicroseconds, memory()) }
   } finally {
     swarm.close()
+    await endSessions(network, begin)
   }
+}
+
+/** Ends the API sessions of a storm, so that the next one finds no more of them than the first did. */
+async function endSessions({ api, generator }: Network, begin: string): Promise<void> {
+  const ofStorm = `createdAt >= datetime(${begin}) sort by id`
+  const sessions = await api.records<{ id: string }>('/api-sessions', ofStorm, Number.POSITIVE_INFINITY)
+  const requests = sessions.map(({ id }) => api.managementRequest('DELETE', `/api-sessions/${id}`))
+  if (requests.length > 0) await generator.sendAll(api.target, requests, { inFlight: ENDING_IN_FLIGHT })
 }
 
 interface Memory {
