@@ -174,6 +174,11 @@ export const ADDED: readonly Difference[] = [
     because: 'release 2.0 added the permissions of identities that do not administer',
   },
   {
+    operations: /^GET (\/\S+)?\/services(\/\{\})?$/,
+    facts: /^data(\[\])?\.postureQueries\[\]\.postureQueries\[\]\.(timeoutAt: string|promptOn(Wake|Unlock): boolean)$/,
+    because: 'release 2.0 tells clients when they have to ask for a code again',
+  },
+  {
     operations: /^POST \/identities\/\{\}\/disable$/,
     facts: /^body\.durationMinutes (minimum|maximum) -?\d+$/,
     because: 'as far as times go',
