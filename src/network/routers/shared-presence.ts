@@ -20,6 +20,8 @@ const TAKEOVER_MS = 20_000
 // Of one commit, which is a row of the log.
 const MAX_IDENTITIES = 10_000
 
+const isDescribed = ({ supportedProtocols }: LiveRouter) => Object.keys(supportedProtocols).length > 0
+
 interface SharedPresenceParts {
   readonly clock: Clock
   readonly connected: ConnectedRouters
@@ -118,13 +120,13 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     const own = this.#parts.connected.findRouter(id)
     if (!own) return this.#findElsewhere(id)
     // A router tells its addresses after it has connected; until then those count that it told another controller.
-    const isDescribed = ({ supportedProtocols }: LiveRouter) => Object.keys(supportedProtocols).length > 0
-    const described = isDescribed(own) ? own : (this.#findElsewhere(id, isDescribed) ?? own)
-    const { hostname, supportedProtocols } = described
+    const described = isDescribed(own) ? undefined : this.#findElsewhere(id, isDescribed)
     // A router follows the data model of one of its controllers, and lacks nothing at the others.
     const followed =
       own.model.mode === 'waiting' ? this.#findElsewhere(id, ({ model }) => model.mode === 'following') : undefined
-    return { ...own, hostname, supportedProtocols, model: followed?.model ?? own.model }
+    if (!described && !followed) return own
+    const { hostname, supportedProtocols } = described ?? own
+    return { ...own, hostname, supportedProtocols, model: (followed ?? own).model }
   }
 
   /** The router as another controller describes it; undefined if none has it. */
