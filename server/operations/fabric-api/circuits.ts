@@ -1,10 +1,10 @@
 // Circuits on the fabric API: the list, one of them, and its end.
 
-import { f } from '../../../src/definitions/schema/fields.ts'
 import type { Circuit } from '../../../src/network/circuits/circuit-table.ts'
-import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
+import { type AnyOperation, defineOperation } from '../../api/operation.ts'
 import { emptyResponse } from '../../api/responses.ts'
 import { requireItem } from '../../responses/record-views.ts'
+import { circuitDeletionBody } from '../management-api/circuits.ts'
 import { circuitShape } from './shapes.ts'
 import { compileFabricView, FABRIC, type MemoryView, makeMemoryOperations } from './view-operations.ts'
 
@@ -43,12 +43,7 @@ export const circuitOperations: readonly AnyOperation[] = [
     path: '/circuits/:id',
     summary: 'Ends one circuit at its routers.',
     access: { permission: 'circuit.delete', grantedTo: 'administrator' },
-    body: readFieldsBody(
-      {
-        immediate: f.bool({ summary: 'Drop data that is on its way, instead of delivering it for up to ten seconds.' }),
-      },
-      { isRequired: false },
-    ),
+    body: circuitDeletionBody,
     returns: { kind: 'empty' },
     run({ controller, params: { id = '' }, body }) {
       const { circuits, circuitDeletion } = controller.fabric

@@ -16,6 +16,12 @@ import {
   respondWithView,
 } from '../../responses/record-views.ts'
 
+/** The body of the operations that end a circuit. */
+export const circuitDeletionBody = readFieldsBody<{ readonly immediate?: boolean }>(
+  { immediate: f.bool({ summary: 'Drop data that is on its way, instead of delivering it for up to ten seconds.' }) },
+  { isRequired: false },
+)
+
 const shape = defineResource({
   name: 'circuit',
   plural: 'circuits',
@@ -160,12 +166,7 @@ export const ownCircuitOperations: readonly AnyOperation[] = [
     path: '/controller/circuits/:id',
     summary: 'Ends one circuit. Its client may dial again, as long as policies let it.',
     access: { permission: 'circuit.delete', grantedTo: 'administrator' },
-    body: readFieldsBody(
-      {
-        immediate: f.bool({ summary: 'Drop data that is on its way, instead of delivering it for up to ten seconds.' }),
-      },
-      { isRequired: false },
-    ),
+    body: circuitDeletionBody,
     returns: { kind: 'empty' },
     run(call) {
       const { id = '' } = call.params
