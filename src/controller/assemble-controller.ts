@@ -94,6 +94,9 @@ export async function assembleController(
   const listLiveNodes = () => cluster?.listLiveNames() ?? []
   const presence =
     cluster && new SharedPresence({ clock, connected, log, node: cluster.name, listLiveNodes, createSystemContext })
+  cluster?.lease.onChange((isHeld) => {
+    if (isHeld) presence?.repeat()
+  })
   const isLeading = () => presence?.isHere ?? true
   const catchUp = cluster && (() => cluster.catchUp())
   const live = givenLive ?? { network: presence ?? connected, terminators: storedTerminators }

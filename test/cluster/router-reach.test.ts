@@ -1,10 +1,15 @@
 // Routers that some controllers of a cluster do not reach: dials, advice, the doctor and lists name the controllers that do.
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { MANAGEMENT, type TestController } from '../world/controller.ts'
-import { RoutedCluster, waitUntilAt, waitUntilEqual } from '../world/router/routed-cluster.ts'
+import { allowFaults } from '../world/faults.ts'
+import { enrolledRouter } from '../world/router/enrolled-router.ts'
+import { letPass, RoutedCluster, waitUntilAt, waitUntilEqual } from '../world/router/routed-cluster.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 30_000, interval: 20 }
+const LEASE_MS = 3_000
+const FORGOTTEN_AFTER_MS = 20_000
 const world = useClusterPerTest(RoutedCluster)
 
 interface Link {
@@ -143,4 +148,31 @@ it('the list of controllers names the routers of each', async () => {
       ['second', [atBoth.enrolled.name]],
     ])
   }
+})
+
+describe('a controller that the others have lost', () => {
+  it('is known again once it is back, though nothing has changed at it', { timeout: 60_000 }, async () => {
+    allowFaults(/contact|duty|log of the cluster|routers are connected/)
+    const first = await world.cluster.open('first')
+    await expect.poll(() => first.controller.routers.presence?.isHere, SOON).toBe(true)
+    const { node: second, proxy } = await world.cluster.openBehindProxy('second')
+    await waitUntilEqual(first, second)
+    const { id } = await enrolledRouter(first)
+    const { presence } = first.controller.routers
+    await expect.poll(() => presence?.getPresence(id), SOON).toBe('offline')
+    const isKnown = () => presence!.isComplete && first.controller.cluster!.listLiveNames().includes('second')
+    await expect.poll(isKnown, SOON).toBe(true)
+    const forget = new Promise<void>((resolve) => presence?.addObserver({ nodeLost: () => resolve() }))
+    proxy.isHolding = true
+    second.clock.advance(LEASE_MS)
+    await forget
+    await letPass(first, FORGOTTEN_AFTER_MS)
+    // What it knows of others is looked through ten times a second.
+    await setTimeout(300)
+    proxy.isHolding = false
+    proxy.breakConnections()
+    await expect.poll(() => first.controller.cluster!.listLiveNames(), SOON).toContain('second')
+    await expect.poll(isKnown, SOON).toBe(true)
+    expect(presence?.getPresence(id)).toBe('offline')
+  })
 })

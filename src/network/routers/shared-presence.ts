@@ -89,6 +89,11 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     await this.#commit([undefined])
   }
 
+  /** Tells all that is connected to this controller again: the others have forgotten it if they heard nothing of this one for long. */
+  repeat(): void {
+    this.#isFullDue = true
+  }
+
   /** This controller has the routers that are connected to one at a time. Those of the one before count as connected until they had time to return. */
   begin(): void {
     const { clock, connected } = this.#parts

@@ -114,6 +114,22 @@ export async function waitUntilEqual(first: TestController, ...others: readonly 
   await expect.poll(() => positions().every((one) => one === first.controller.store.position), SOON).toBe(true)
 }
 
+/**
+ * Lets time pass at a controller, at once, while it proves no contact with the log: a proof that began before would be older than the lease
+ * at its end, and routers lose their connections to a controller without one.
+ */
+export async function letPass({ clock, controller }: TestController, ms: number): Promise<void> {
+  const { lease } = controller.cluster!
+  if (ms < lease.durationMs) {
+    clock.advance(ms)
+    return
+  }
+  clock.advance(1)
+  // The next proof begins a third of the lease after this one, by the time of the machine.
+  await expect.poll(() => lease.silentMs, SOON).toBe(0)
+  clock.advance(ms - 1)
+}
+
 /** Waits until the controllers know of each other that they have a router. */
 export async function waitUntilAt(router: RouterAtAll, ...nodes: readonly TestController[]): Promise<void> {
   const names = nodes.map(({ controller }) => controller.cluster?.name)
