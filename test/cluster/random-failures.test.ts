@@ -14,7 +14,7 @@ import type { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { ModelAtAll } from '../world/router/model-at-all.ts'
 import { ModelReplica } from '../world/router/model-replica.ts'
 import { type TestClient, TestNetwork } from '../world/router/network.ts'
-import { RoutedCluster, waitUntilEqual } from '../world/router/routed-cluster.ts'
+import { letPass, RoutedCluster, waitUntilEqual } from '../world/router/routed-cluster.ts'
 import type { RouterAtAll } from '../world/router/router-at-all.ts'
 import type { TcpProxy } from '../world/tcp-proxy.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
@@ -323,7 +323,7 @@ class Experiment {
     while (this.#serving().length < NAMES.length) await this.#bringBack()
     await this.validate()
     for (const { node } of this.#serving()) {
-      node.clock.advance(SESSION_GRACE_MS)
+      await letPass(node, SESSION_GRACE_MS)
       node.controller.fabric.tick()
     }
     const due = [...this.#circuits].filter(([, { isDoomed, isOrphaned }]) => isDoomed && !isOrphaned)

@@ -13,7 +13,7 @@ import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { FollowingRouter } from '../world/router/following-router.ts'
 import { ForwardingRouter } from '../world/router/forwarding-router.ts'
 import { TestNetwork } from '../world/router/network.ts'
-import { RoutedCluster, waitUntilAt, waitUntilEqual } from '../world/router/routed-cluster.ts'
+import { letPass, RoutedCluster, waitUntilAt, waitUntilEqual } from '../world/router/routed-cluster.ts'
 import { groupedHeaders, SimulatedRouter } from '../world/router/simulated-router.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
@@ -263,7 +263,7 @@ describe('a router of release 2', () => {
     const { serviceId, network } = await world.cluster.host(first, router)
     await waitUntilEqual(first, second)
     for (const node of [first, second]) {
-      node.clock.advance(40_000)
+      await letPass(node, 40_000)
       node.controller.fabric.tick()
     }
     await router.at('first').wire.takeType(1041)
@@ -468,7 +468,7 @@ describe('a circuit', () => {
       await second.send({ method: 'DELETE', path: `${MANAGEMENT}/service-policies/${id}`, token: await second.admin() })
     await waitUntilEqual(first, second)
     for (const node of [first, second]) {
-      node.clock.advance(SESSION_GRACE_MS)
+      await letPass(node, SESSION_GRACE_MS)
       node.controller.fabric.tick()
     }
     await expect

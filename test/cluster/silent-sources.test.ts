@@ -4,11 +4,12 @@ import { expect, it } from 'vitest'
 import { DataStateSchema, RouterDataModelValidateRequestSchema } from '../../server/control-channel/messages/edge_pb.ts'
 import type { TestController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
+import { newName } from '../world/names.ts'
 import { enrolledRouter } from '../world/router/enrolled-router.ts'
 import { FollowingRouter } from '../world/router/following-router.ts'
 import { ModelReplica } from '../world/router/model-replica.ts'
 import { TestNetwork } from '../world/router/network.ts'
-import { RoutedCluster, waitUntilEqual } from '../world/router/routed-cluster.ts'
+import { letPass, RoutedCluster, waitUntilEqual } from '../world/router/routed-cluster.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 30_000, interval: 20 }
@@ -25,44 +26,49 @@ function takeComparisons({ wire }: FollowingRouter) {
   return messages.map(({ body }) => fromBinary(RouterDataModelValidateRequestSchema, body))
 }
 
-/** A router at two controllers, which follows the model from the second one, and that one behind a proxy. */
+/** Two controllers, the second one behind a proxy, and routers at both that follow the model from the second one. */
 async function followSecond() {
   allowFaults(/contact|duty|log of the cluster|could not be told/)
   const first = await world.cluster.open('first')
-  await expect.poll(() => first.controller.routers.presence?.isHere, SOON).toBe(true)
+  const { cluster, routers } = first.controller
+  await expect.poll(() => routers.presence?.isHere, SOON).toBe(true)
   const { node: second, proxy } = await world.cluster.openBehindProxy('second')
-  const enrolled = await enrolledRouter(first)
   const network = await TestNetwork.over(first, world.cluster.addresses.get('first')!)
-  await waitUntilEqual(first, second)
-  const atFirst = await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
-  const atSecond = await FollowingRouter.connect(world.cluster.addresses.get('second')!, enrolled)
-  await network.service()
-  await waitUntilEqual(first, second)
-  atSecond.subscribe()
-  await atSecond.reach(second.controller.routers.model.index)
-  const { presence } = first.controller.routers
-  await expect.poll(() => presence?.findModelSource(enrolled.id)?.node, SOON).toBe('second')
-  const { cluster } = first.controller
+  const wires: FollowingRouter['wire'][] = []
   const isSilent = () => cluster?.silence.names.includes('second')
-  await expect.poll(isSilent, SOON).toBe(false)
-  // Commits of the last seconds count as not received.
-  for (let second = 0; second < 6; second += 1) first.controller.routers.silentSources?.tick()
+  const follow = async () => {
+    const enrolled = await enrolledRouter(first, { name: newName('router') })
+    await waitUntilEqual(first, second)
+    const atFirst = await FollowingRouter.connect(world.cluster.addresses.get('first')!, enrolled)
+    const atSecond = await FollowingRouter.connect(world.cluster.addresses.get('second')!, enrolled)
+    wires.push(atFirst.wire, atSecond.wire)
+    await network.service()
+    await waitUntilEqual(first, second)
+    atSecond.subscribe()
+    await atSecond.reach(second.controller.routers.model.index)
+    await expect.poll(() => routers.presence?.findModelSource(enrolled.id)?.node, SOON).toBe('second')
+    await expect.poll(isSilent, SOON).toBe(false)
+    return { enrolled, atFirst }
+  }
   const fallSilent = async () => {
+    // Commits of the last seconds count as not received.
+    for (let second = 0; second < 6; second += 1) routers.silentSources?.tick()
     proxy.isHolding = true
     await expect.poll(isSilent, SOON).toBe(true)
   }
   const close = async () => {
     proxy.isHolding = false
-    for (const { wire } of [atFirst, atSecond]) await wire.close()
+    for (const wire of wires) await wire.close()
   }
-  return { first, proxy, enrolled, network, atFirst, isSilent, fallSilent, close }
+  return { first, proxy, network, ...(await follow()), follow, isSilent, fallSilent, close }
 }
 
 /** Lets a time pass at a controller. */
-function pass({ clock, controller }: TestController, ms: number): void {
-  controller.routers.silentSources?.tick()
-  clock.advance(ms)
-  controller.routers.silentSources?.tick()
+async function pass(node: TestController, ms: number): Promise<void> {
+  const { silentSources } = node.controller.routers
+  silentSources?.tick()
+  await letPass(node, ms)
+  silentSources?.tick()
 }
 
 it('is had to take the model of a controller that responds, once it lacks something', {
@@ -70,9 +76,9 @@ it('is had to take the model of a controller that responds, once it lacks someth
 }, async () => {
   const { first, network, atFirst, fallSilent, close } = await followSecond()
   await fallSilent()
-  pass(first, MIN_SILENCE_MS)
+  await pass(first, MIN_SILENCE_MS)
   const serviceId = await network.service()
-  pass(first, 0)
+  await pass(first, 0)
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
 
   const [comparison] = takeComparisons(atFirst)
@@ -86,8 +92,8 @@ it('is had to take the model of a controller that responds, once it lacks someth
   atFirst.subscribe({ currentIndex: BigInt(replica.index), timelineId: '' })
   await network.service()
   await atFirst.reach(first.controller.routers.model.index)
-  pass(first, MIN_INTERVAL_MS)
-  pass(first, MIN_SILENCE_MS)
+  await pass(first, MIN_INTERVAL_MS)
+  await pass(first, MIN_SILENCE_MS)
   expect(takeComparisons(atFirst)).toHaveLength(1)
   await close()
 })
@@ -95,17 +101,17 @@ it('is had to take the model of a controller that responds, once it lacks someth
 it('is left alone while it lacks nothing, and for some seconds', { timeout: TIMEOUT_MS }, async () => {
   const { first, proxy, network, atFirst, isSilent, fallSilent, close } = await followSecond()
   await fallSilent()
-  pass(first, MIN_INTERVAL_MS)
+  await pass(first, MIN_INTERVAL_MS)
   expect(takeComparisons(atFirst)).toEqual([])
 
   proxy.isHolding = false
   await expect.poll(isSilent, SOON).toBe(false)
-  pass(first, 0)
+  await pass(first, 0)
   await fallSilent()
   await network.service()
-  pass(first, MIN_SILENCE_MS - 1)
+  await pass(first, MIN_SILENCE_MS - 1)
   expect(takeComparisons(atFirst)).toEqual([])
-  pass(first, 1)
+  await pass(first, 1)
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
   await close()
 })
@@ -116,11 +122,11 @@ it('is had to take it again if it follows the silent controller still, and lacks
   const { first, network, atFirst, fallSilent, close } = await followSecond()
   await fallSilent()
   await network.service()
-  pass(first, MIN_SILENCE_MS)
+  await pass(first, MIN_SILENCE_MS)
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
-  pass(first, MIN_INTERVAL_MS)
+  await pass(first, MIN_INTERVAL_MS)
   await network.service()
-  pass(first, 0)
+  await pass(first, 0)
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(2)
   await close()
 })
@@ -130,7 +136,7 @@ it('is sent nothing while it does not respond either: others would have to wait 
 }, async () => {
   const { first, network, atFirst, fallSilent, close } = await followSecond()
   await fallSilent()
-  pass(first, MIN_SILENCE_MS)
+  await pass(first, MIN_SILENCE_MS)
   atFirst.wire.respondsToHeartbeats = false
   const isRouterSilent = () => {
     // Slowly, because a controller that stalls does not judge routers.
@@ -139,14 +145,14 @@ it('is sent nothing while it does not respond either: others would have to wait 
   }
   await expect.poll(isRouterSilent, SOON).toBe(true)
   await network.service()
-  pass(first, 0)
+  await pass(first, 0)
   const serviceId = await network.service()
-  pass(first, 0)
+  await pass(first, 0)
 
   atFirst.wire.respondsToHeartbeats = true
   atFirst.wire.respondToHeartbeat()
   await expect.poll(isRouterSilent, SOON).toBe(false)
-  pass(first, 0)
+  await pass(first, 0)
   await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
   const replica = new ModelReplica()
   replica.takeState(toBinary(DataStateSchema, takeComparisons(atFirst)[0]!.state!))
@@ -154,8 +160,12 @@ it('is sent nothing while it does not respond either: others would have to wait 
   await close()
 })
 
-it('is left alone if the controller is back when its turn comes', { timeout: TIMEOUT_MS }, async () => {
-  const { first, proxy, network, atFirst, isSilent, fallSilent, close } = await followSecond()
+it('is left alone if the controller is back when its turn comes, after another router', {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { first, proxy, network, atFirst, follow, isSilent, fallSilent, close } = await followSecond()
+  const { atFirst: nextAtFirst } = await follow()
+  const countComparisons = () => [atFirst, nextAtFirst].map((router) => takeComparisons(router).length)
   await fallSilent()
   const { connection } = first.controller.routers.connected.get(atFirst.id)!
   const waitUntilWritable = connection.waitUntilWritable.bind(connection)
@@ -165,23 +175,21 @@ it('is left alone if the controller is back when its turn comes', { timeout: TIM
   })
   connection.waitUntilWritable = () => acceptance
   await network.service()
-  pass(first, MIN_SILENCE_MS)
-  await network.service()
-  pass(first, MIN_INTERVAL_MS)
+  await pass(first, MIN_SILENCE_MS)
 
   proxy.isHolding = false
   await expect.poll(isSilent, SOON).toBe(false)
-  pass(first, 0)
+  await pass(first, 0)
   connection.waitUntilWritable = waitUntilWritable
   accept()
-  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(1)
+  await expect.poll(countComparisons, SOON).toEqual([1, 0])
 
   await fallSilent()
   const serviceId = await network.service()
-  pass(first, MIN_SILENCE_MS)
-  await expect.poll(() => takeComparisons(atFirst).length, SOON).toBe(2)
+  await pass(first, MIN_SILENCE_MS)
+  await expect.poll(countComparisons, SOON).toEqual([2, 1])
   const replica = new ModelReplica()
-  replica.takeState(toBinary(DataStateSchema, takeComparisons(atFirst)[1]!.state!))
+  replica.takeState(toBinary(DataStateSchema, takeComparisons(nextAtFirst)[0]!.state!))
   expect(replica.has('service', serviceId)).toBe(true)
   await close()
 })
@@ -201,21 +209,21 @@ it('is had to take the model of a controller that began during the silence, and 
   following.subscribe()
   await following.reach(model.index)
   expect(presence?.findModelSource(enrolled.id)).toBeUndefined()
-  pass(restarted, MIN_UNKNOWN_MS - 1)
+  await pass(restarted, MIN_UNKNOWN_MS - 1)
   expect(takeComparisons(returned)).toEqual([])
-  pass(restarted, 1)
+  await pass(restarted, 1)
   await expect.poll(() => takeComparisons(returned).length, SOON).toBe(1)
   // Routers without an edge section never subscribe.
   const indexBefore = model.index
   await restarted.signIn({ name: 'later' })
   expect(model.index).toBeGreaterThan(indexBefore)
-  pass(restarted, MIN_INTERVAL_MS)
+  await pass(restarted, MIN_INTERVAL_MS)
 
   const replica = new ModelReplica()
   replica.takeState(toBinary(DataStateSchema, takeComparisons(returned)[0]!.state!))
   returned.subscribe({ currentIndex: BigInt(replica.index), timelineId: '' })
   await returned.reach(model.index)
-  pass(restarted, MIN_UNKNOWN_MS)
+  await pass(restarted, MIN_UNKNOWN_MS)
   expect([returned, following].map((router) => takeComparisons(router).length)).toEqual([1, 0])
   await close()
   for (const { wire } of [returned, following]) await wire.close()
