@@ -15,9 +15,12 @@ function digest(files) {
   return hash.digest('hex')
 }
 
+/** The one of two optional libraries that this version of Node.js needs, as `src/settings/native-libraries.ts` says. */
+export const SQLITE_LIBRARY = Number(process.versions.napi) >= 10 ? 'better-sqlite3' : 'better-sqlite3-12'
+
 /**
  * Whether the libraries of package-lock.json are installed, whichever command of npm did it: npm lists in node_modules what it has
- * installed. Optional libraries may be missing, because many are for other systems.
+ * installed. Optional libraries may be missing, because many are for other systems, and npm leaves out what it could not compile.
  */
 export function isInstalled(folder = root) {
   const wantedPackages = readPackages(join(folder, 'package-lock.json'))
@@ -25,8 +28,12 @@ export function isInstalled(folder = root) {
   if (!wantedPackages || !packages) return false
   return Object.entries(wantedPackages).every(
     ([path, entry]) =>
-      path === '' || (path in packages ? isSamePackage(packages[path], entry) : entry.optional === true),
+      path === '' || (path in packages ? isSamePackage(packages[path], entry) : isOptional(path, entry)),
   )
+}
+
+function isOptional(path, entry) {
+  return entry.optional === true && path !== `node_modules/${SQLITE_LIBRARY}`
 }
 
 /** Versions of npm differ in what else they note about a package. */

@@ -34,7 +34,7 @@ const BENCH = [
 ]
 
 /** Libraries with native code, and one with octal literals, which modules must not have. */
-const LOADED_FROM_THEIR_FOLDERS = ['better-sqlite3', 'argon2', 'qrcode-terminal']
+const LOADED_FROM_THEIR_FOLDERS = ['argon2', 'qrcode-terminal']
 
 async function build(folder, entries) {
   const bundle = await rolldown({

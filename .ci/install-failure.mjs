@@ -1,4 +1,4 @@
-// Says in one line why npm could not install the libraries, from what npm wrote.
+// Says in one line why npm could not install a library with native code.
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
@@ -16,23 +16,27 @@ function listMissingTools(path) {
   return Object.keys(TOOLS).filter((tool) => !TOOLS[tool].some((program) => isOnPath(program, path)))
 }
 
-/**
- * @param output what npm wrote to stderr
- * @param path where programs are looked for
- * @returns one line
- */
-export function describeInstallFailure(output, path) {
+const listTools = (tools) => new Intl.ListFormat('en').format(tools)
+
+/** The library with native code that npm could not install, from what it wrote to stderr; undefined if it names none. */
+export function findFailedLibrary(output) {
   const errorLine = output
     .split('\n')
     .find((line) => line.startsWith('npm error path ') && line.includes('node_modules'))
-  const library = errorLine?.split('node_modules').at(-1)?.slice(1)
-  if (library === undefined) return 'The libraries could not be installed: npm says above why.'
-  const reason = output.split('prebuild-install warn install ')[1]?.split('\n')[0]
-  const download = reason
-    ? `its compiled file for this system could not be downloaded (${reason})`
-    : 'it has no compiled file for this system'
+  return errorLine?.split('node_modules').at(-1)?.slice(1)
+}
+
+/**
+ * @param library has native code, and could not be installed
+ * @param path where programs are looked for
+ * @returns one line
+ */
+export function describeInstallFailure(library, path) {
   const missingTools = process.platform === 'win32' ? [] : listMissingTools(path)
-  const lack =
-    missingTools.length > 0 ? `; missing here: ${missingTools.join(', ')}` : '; npm says above why that failed'
-  return `${library} could not be installed: ${download}, and compiling it needs ${Object.keys(TOOLS).join(', ')}${lack}.`
+  const lack = missingTools.length > 0 ? `, of which this machine lacks ${listTools(missingTools)}` : ''
+  const alternative =
+    library === 'better-sqlite3-12'
+      ? ' Node.js 22.14 or later does without, because better-sqlite3 13 brings its file.'
+      : ''
+  return `${library} could not be installed: there is no compiled file for this system, or it could not be downloaded; compiling it needs ${listTools(Object.keys(TOOLS))}${lack}.${alternative}`
 }

@@ -1,6 +1,7 @@
 // Loaded into a controller (`--import`) for the few measurements that cannot be made from outside: what its commits take, and
 // its memory after a forced garbage collection.
-import Sqlite, { type Statement } from 'better-sqlite3'
+import type { Statement } from 'better-sqlite3'
+import { loadSqlite } from '../../src/storage/sqlite/sqlite-library.ts'
 
 /** All commits since the start. */
 export interface CommitFigures {
@@ -19,6 +20,7 @@ export type Question = 'commits' | 'memory'
 
 const commits = { count: 0, milliseconds: 0, cpuMicroseconds: 0 }
 
+const Sqlite = loadSqlite()
 const { prepare } = Sqlite.prototype
 Sqlite.prototype.prepare = function (this: unknown, text: string) {
   const statement = prepare.call(this, text) as Statement

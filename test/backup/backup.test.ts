@@ -17,7 +17,6 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createBackup } from '../../src/maintenance/backup/create-backup.ts'
 import { readBackup } from '../../src/maintenance/backup/read-backup.ts'
@@ -29,6 +28,7 @@ import { continueAfter, readCommitPosition } from '../../src/storage/sqlite/comm
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { copyAtEachRename } from '../world/killed-copies.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 const NOW = Date.UTC(2026, 10, 22, 12, 34, 56)
 const PASSPHRASE = 'correct horse battery'

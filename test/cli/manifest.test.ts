@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { SQLITE_LIBRARY } from '../../src/settings/native-libraries.ts'
 import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -30,18 +31,7 @@ it('loading all commands loads neither the server nor the store', async () => {
   const sources =
     await findLoadedSources(`const { COMMANDS } = await import(${JSON.stringify(join(root, 'dist/cli/index.js'))})
     for (const command of Object.values(COMMANDS)) if (!command.summary) throw new Error('no command')`)
-  const heavy = [
-    'kysely',
-    'fastify',
-    'better-sqlite3',
-    'argon2',
-    'jose',
-    'ajv',
-    'inquirer',
-    'cli-table3',
-    'yaml',
-    'pino',
-  ]
+  const heavy = ['kysely', 'fastify', SQLITE_LIBRARY, 'argon2', 'jose', 'ajv', 'inquirer', 'cli-table3', 'yaml', 'pino']
   const isHeavy = (source: string) =>
     /^(server|src\/storage)\//.test(source) || heavy.some((name) => source.startsWith(`node_modules/${name}/`))
 

@@ -2,14 +2,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
+import type { SqliteDatabase } from '../../src/storage/sqlite/connection.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { cleanEnvironment, controller, type Served, serve } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 const env = cleanEnvironment()
 const directory = copyOfTemplate()
@@ -17,7 +18,7 @@ const offline = ['--offline', '--data-dir', directory]
 const cli = (...args: string[]) => commandLine(args, env)
 
 /** Runs statements on a database that no process has open. */
-function onDatabase<T>(file: string, work: (database: Sqlite.Database) => T): T {
+function onDatabase<T>(file: string, work: (database: SqliteDatabase) => T): T {
   const database = new Sqlite(file)
   try {
     return work(database)

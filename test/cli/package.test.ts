@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { SQLITE_LIBRARY } from '../../src/settings/native-libraries.ts'
 import { cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -43,7 +44,7 @@ function install(): void {
   }
   for (const [path, { dev, devOptional, optional }] of Object.entries(lock.packages)) {
     const isOwn = /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path)
-    if (!isOwn || dev || devOptional || optional) continue
+    if (!isOwn || dev || devOptional || (optional && !existsSync(join(root, path)))) continue
     mkdirSync(dirname(join(installed, path)), { recursive: true })
     symlinkSync(join(root, path), join(installed, path))
   }
@@ -258,18 +259,23 @@ describe('the launcher', () => {
 })
 
 describe('an installation whose install scripts did not run', () => {
-  it('names the command that builds the native module', async () => {
-    const module = join(installed, 'node_modules', 'better-sqlite3')
+  it('names the command that builds the native module, which npm also leaves out with its library', async () => {
+    const module = join(installed, 'node_modules', SQLITE_LIBRARY)
     const source = realpathSync(module)
+    const nativeFolders = ['build', 'prebuilds'].map((name) => join(source, name))
+    const remedy = SQLITE_LIBRARY === 'better-sqlite3' ? /npm run build-release/ : /--allow-scripts=better-sqlite3\s/
+    const expectRefusal = async (command: string) => {
+      const { code, stderr } = await cli(command, '--data-dir', join(home, 'other'), '--listen', '127.0.0.1:0')
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/native module of better-sqlite3(-12)? is missing/)
+      expect(stderr).toMatch(remedy)
+      expect(existsSync(join(home, 'other'))).toBe(false)
+    }
+
     rmSync(module)
-    cpSync(source, module, { recursive: true, filter: (path) => path !== join(source, 'build') })
-
-    const { code, stderr } = await cli('init', '--data-dir', join(home, 'other'), '--listen', '127.0.0.1:0')
-
-    expect(code).toBe(1)
-    expect(stderr).toMatch(/native module of better-sqlite3 is missing/)
-    expect(stderr).toMatch(/npm install -g --allow-scripts=better-sqlite3/)
-    expect(existsSync(join(home, 'other'))).toBe(false)
+    for (const command of ['init', 'serve']) await expectRefusal(command)
+    cpSync(source, module, { recursive: true, filter: (path) => !nativeFolders.includes(path) })
+    for (const command of ['init', 'serve']) await expectRefusal(command)
     rmSync(module, { recursive: true })
     symlinkSync(source, module)
   })

@@ -6,18 +6,28 @@ import { describe, expect, it } from 'vitest'
 
 // Outside of what TypeScript checks, as the rest of the build.
 const built = '../../.ci/built.mjs'
-const { isInstalled } = (await import(/* @vite-ignore */ built)) as { isInstalled(folder: string): boolean }
+const { isInstalled, SQLITE_LIBRARY } = (await import(/* @vite-ignore */ built)) as {
+  isInstalled(folder: string): boolean
+  SQLITE_LIBRARY: string
+}
 
 const failure = '../../.ci/install-failure.mjs'
-const { describeInstallFailure } = (await import(/* @vite-ignore */ failure)) as {
-  describeInstallFailure(output: string, path: string): string
+const { describeInstallFailure, findFailedLibrary } = (await import(/* @vite-ignore */ failure)) as {
+  describeInstallFailure(library: string, path: string): string
+  findFailedLibrary(output: string): string | undefined
 }
 
 const sqlite = { version: '1.0.0', integrity: 'sha512-a' }
 const forOtherSystems = { version: '2.0.0', integrity: 'sha512-b', optional: true }
+/** Optional, but not for this version of Node.js. */
+const needed = { version: '3.0.0', integrity: 'sha512-c', optional: true }
+const installed = {
+  'node_modules/sqlite': sqlite,
+  [`node_modules/${SQLITE_LIBRARY}`]: needed,
+}
 const wantedPackages = {
   '': { name: 'edge-controller' },
-  'node_modules/sqlite': sqlite,
+  ...installed,
   'node_modules/fsevents': forOtherSystems,
 }
 
@@ -34,47 +44,54 @@ function folderWith(packages?: Record<string, unknown>): string {
 
 describe('the libraries', () => {
   it('are installed if npm has installed those of the lock file, without the optional ones of other systems', () => {
-    expect(isInstalled(folderWith({ 'node_modules/sqlite': sqlite }))).toBe(true)
+    expect(isInstalled(folderWith(installed))).toBe(true)
   })
 
   it('are not installed if one is missing or has another version, or if an installation did not complete', () => {
     expect(isInstalled(folderWith({}))).toBe(false)
-    expect(isInstalled(folderWith({ 'node_modules/sqlite': { ...sqlite, version: '0.9.0' } }))).toBe(false)
+    expect(isInstalled(folderWith({ ...installed, 'node_modules/sqlite': { ...sqlite, version: '0.9.0' } }))).toBe(
+      false,
+    )
     expect(isInstalled(folderWith())).toBe(false)
+  })
+
+  it('are not installed if npm left out one that this version of Node.js needs', () => {
+    expect(isInstalled(folderWith({ 'node_modules/sqlite': sqlite }))).toBe(false)
   })
 })
 
-/** The output of npm 11 on a machine without a network and a compiler. */
+/** The output of npm 11 on a machine without a compiler. */
 const FAILED_INSTALLATION = `npm error code 1
-npm error path /srv/clone/node_modules/better-sqlite3
+npm error path /srv/clone/node_modules/argon2
 npm error command failed
-npm error command sh -c prebuild-install || node-gyp rebuild --release
-npm error prebuild-install warn install getaddrinfo ENOTFOUND github.com
-npm error gyp info it worked if it ends with ok
-npm error gyp ERR! find Python Python is not set from environment variable PYTHON
 npm error gyp ERR! stack Error: Could not find any Python installation to use
 `
 
-describe('an installation that fails', () => {
+describe('a library that cannot be installed', () => {
   const folderWithPrograms = (...programs: string[]) => {
     const folder = mkdtempSync(join(tmpdir(), 'programs-'))
     for (const program of programs) writeFileSync(join(folder, program), '')
     return folder
   }
 
-  it('names in one line the library, what it needs, and what the machine lacks', () => {
-    expect(describeInstallFailure(FAILED_INSTALLATION, folderWithPrograms('python3', 'make'))).toBe(
-      'better-sqlite3 could not be installed: its compiled file for this system could not be downloaded ' +
-        '(getaddrinfo ENOTFOUND github.com), and compiling it needs Python 3, make, a C++ compiler; missing here: a C++ compiler.',
+  it('is the one that npm names, if it names one', () => {
+    expect(findFailedLibrary(FAILED_INSTALLATION)).toBe('argon2')
+    expect(findFailedLibrary('npm error code ETIMEDOUT')).toBeUndefined()
+  })
+
+  it('is named in one line with what it needs, and what the machine lacks', () => {
+    expect(describeInstallFailure('argon2', folderWithPrograms('python3', 'make'))).toBe(
+      'argon2 could not be installed: there is no compiled file for this system, or it could not be downloaded; ' +
+        'compiling it needs Python 3, make, and a C++ compiler, of which this machine lacks a C++ compiler.',
+    )
+    expect(describeInstallFailure('argon2', folderWithPrograms('python3', 'make', 'g++'))).toMatch(
+      /a C\+\+ compiler\.$/,
     )
   })
 
-  it('refers to npm if the machine has all that is needed, or npm names no library', () => {
-    const path = folderWithPrograms('python3', 'make', 'g++')
-
-    expect(describeInstallFailure(FAILED_INSTALLATION, path)).toMatch(/; npm says above why that failed\.$/)
-    expect(describeInstallFailure('npm error code ETIMEDOUT', path)).toBe(
-      'The libraries could not be installed: npm says above why.',
+  it('refers to a later version of Node.js, which brings what SQLite needs', () => {
+    expect(describeInstallFailure('better-sqlite3-12', folderWithPrograms())).toMatch(
+      /Node\.js 22\.14 or later does without/,
     )
   })
 })

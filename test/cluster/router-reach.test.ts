@@ -9,7 +9,7 @@ import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 30_000, interval: 20 }
 const LEASE_MS = 3_000
-const FORGOTTEN_AFTER_MS = 20_000
+const REMOVED_AFTER_MS = 20_000
 const world = useClusterPerTest(RoutedCluster)
 
 interface Link {
@@ -162,12 +162,12 @@ describe('a controller that the others have lost', () => {
     await expect.poll(() => presence?.getPresence(id), SOON).toBe('offline')
     const isKnown = () => presence!.isComplete && first.controller.cluster!.listLiveNames().includes('second')
     await expect.poll(isKnown, SOON).toBe(true)
-    const forget = new Promise<void>((resolve) => presence?.addObserver({ nodeLost: () => resolve() }))
+    const loss = new Promise<void>((resolve) => presence?.addObserver({ nodeLost: () => resolve() }))
     proxy.isHolding = true
     second.clock.advance(LEASE_MS)
-    await forget
-    await letPass(first, FORGOTTEN_AFTER_MS)
-    // What it knows of others is looked through ten times a second.
+    await loss
+    await letPass(first, REMOVED_AFTER_MS)
+    // It looks through the other controllers ten times a second.
     await setTimeout(300)
     proxy.isHolding = false
     proxy.breakConnections()

@@ -19,12 +19,14 @@ const NODE_API = 9
 interface Library {
   readonly dev?: boolean
   readonly devOptional?: boolean
+  /** npm installs it where it can, by its engines among others. */
+  readonly optional?: boolean
   readonly engines?: { readonly node?: string }
 }
 
-/** The libraries that npm installs with the package, by path. */
+/** The libraries that npm installs with the package on every version of Node.js, by path. */
 const libraries = Object.entries(readJson('package-lock.json').packages as Record<string, Library>).filter(
-  ([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional,
+  ([path, { dev, devOptional, optional }]) => path !== '' && !dev && !devOptional && !optional,
 )
 
 function listPrebuiltFiles(path: string): string[] {
@@ -34,7 +36,8 @@ function listPrebuiltFiles(path: string): string[] {
 }
 
 describe('the libraries of the package', () => {
-  const names = Object.keys(readJson('package.json').dependencies)
+  const { dependencies, optionalDependencies } = readJson('package.json')
+  const names = Object.keys({ ...dependencies, ...optionalDependencies })
 
   it('are imported, each of them', () => {
     const sources = ['src', 'server', 'commands'].flatMap((folder) =>
@@ -44,7 +47,9 @@ describe('the libraries of the package', () => {
     )
     const text = sources.join('\n')
     const isImported = (name: string) =>
-      [`from '${name}'`, `from '${name}/`, `import('${name}'`, `import('${name}/`].some((words) => text.includes(words))
+      [`from '${name}'`, `from '${name}/`, `import('${name}'`, `import('${name}/`, `: '${name}'`].some((words) =>
+        text.includes(words),
+      )
 
     expect(names.filter((name) => !isImported(name))).toEqual([])
   })

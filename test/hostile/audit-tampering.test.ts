@@ -2,7 +2,7 @@
 
 import { createHash, createHmac } from 'node:crypto'
 import { rmSync, statSync, writeFileSync } from 'node:fs'
-import Sqlite, { type Database } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
@@ -12,6 +12,7 @@ import { toChange } from '../../src/storage/transactions/changes.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 let world: TestController
 let admin: Management

@@ -1,5 +1,5 @@
 // The system clock is set, by mistake or on purpose: nothing ends and nothing is deleted because of it.
-import Sqlite from 'better-sqlite3'
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { apiSessions } from '../../src/definitions/resources/api-sessions.ts'
 import { silentLog } from '../../src/foundation/log.ts'
@@ -10,6 +10,7 @@ import { get } from '../../src/storage/entities/entities.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE

@@ -12,7 +12,6 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
@@ -31,6 +30,7 @@ import {
 import { expectFaults } from '../world/faults.ts'
 import { lacks } from '../world/machine.ts'
 import { recordingLog } from '../world/recording-log.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 /** A limit on the size of files is to a database what a full disk is. */
 const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0

@@ -1,5 +1,5 @@
 // The audit as administrators read it: who changed what, found by any of its members, and proof against tampering.
-import Sqlite from 'better-sqlite3'
+
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
@@ -7,6 +7,7 @@ import { pruneAudit } from '../../src/storage/audit/audit-records.ts'
 import { MANAGEMENT, TestClock } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { type Management, managementOf } from '../world/management.ts'
+import { Sqlite } from '../world/sqlite.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
 
 const DAY = 86_400_000

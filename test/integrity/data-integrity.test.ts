@@ -1,11 +1,12 @@
 // Defects that another process writes into a database: found by a check, repaired if nothing is lost by it, and both audited.
-import Sqlite from 'better-sqlite3'
+
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { makeAuthority } from '../world/authorities.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { allowFaults, expectFaults } from '../world/faults.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 let world: TestController
 let token: string

@@ -1,11 +1,12 @@
 // The audit of controllers that share a log: one chain, in which each record names the controller that wrote it.
-import Sqlite from 'better-sqlite3'
+
 import { describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { testController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
 import { managementOf } from '../world/management.ts'
 import { useNetworkPerTest } from '../world/network-of-controllers.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 interface AuditRecord {
   readonly id: number

@@ -2,18 +2,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { afterAll, describe, expect, it } from 'vitest'
 import { dropIndexes } from '../../src/storage/sqlite/bulk-load.ts'
 import { createDatabase } from '../../src/storage/sqlite/maintenance.ts'
 import { TestClock } from '../world/controller.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'bulk-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 const path = join(folder, 'controller.db')
 
 function query(sql: string): unknown[] {
-  const connection = new Database(path)
+  const connection = new Sqlite(path)
   try {
     return connection.prepare(sql).all()
   } finally {

@@ -3,7 +3,6 @@ import { mkdtempSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/foundation/clock.ts'
@@ -16,6 +15,7 @@ import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type AuditOrigin, type Store, StoreMisuseError, type TransactionScope } from '../../src/storage/store.ts'
 import type { Change } from '../../src/storage/transactions/changes.ts'
 import { followCommits } from '../world/projections.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 const auditSealer = new AuditSealer(Buffer.alloc(32, 1))
 const ORIGIN: AuditOrigin = { actor: { kind: 'system', id: null, name: null }, requestId: 'test', address: null }

@@ -1,7 +1,6 @@
 // Migrations of a directory with data: all of them or none, after a backup; and never by an older program.
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { version } from '../../src/foundation/version.ts'
 import { createBackup } from '../../src/maintenance/backup/create-backup.ts'
@@ -9,7 +8,9 @@ import { restoreBackup, verifyBackup } from '../../src/maintenance/backup/restor
 import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { MIGRATIONS, type Migration } from '../../src/storage/migrate.ts'
+import type { SqliteDatabase } from '../../src/storage/sqlite/connection.ts'
 import { copyOfTemplate, MANAGEMENT, testController } from '../world/controller.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 const addition: Migration = {
   name: '0002-addition',
@@ -30,7 +31,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(join(directory, '..'), { recursive: true, force: true }))
 
-function onDatabase<T>(work: (database: Sqlite.Database) => T): T {
+function onDatabase<T>(work: (database: SqliteDatabase) => T): T {
   const database = new Sqlite(getDataPaths(directory).database)
   try {
     return work(database)

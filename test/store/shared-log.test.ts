@@ -1,5 +1,5 @@
 // Stores that share a log: what was acknowledged is in it once, without gaps, whatever fails, and all of them end with the same rows.
-import Sqlite from 'better-sqlite3'
+import type { Database, RunResult } from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ChainVerifier } from '../../src/storage/audit/audit-chain.ts'
 import type { LogPosition } from '../../src/storage/commit-log.ts'
@@ -8,6 +8,7 @@ import type { TransactionScope } from '../../src/storage/store.ts'
 import { add, auditSealer, change, type LogNode, LogNodes, ORIGIN, readIds } from '../world/log-nodes.ts'
 import { type Fault, type FaultSource, MemoryLog } from '../world/memory-log.ts'
 import { type Random, random } from '../world/random.ts'
+import { Sqlite } from '../world/sqlite.ts'
 
 let log: MemoryLog
 let nodes: LogNodes
@@ -155,10 +156,10 @@ describe('a store on a log that others share', () => {
   it('waits for the disk only with rows that files follow, because the log has the others', async () => {
     const durable: unknown[] = []
     const { prepare } = Sqlite.prototype
-    vi.spyOn(Sqlite.prototype, 'prepare').mockImplementation(function (this: Sqlite.Database, text: string) {
+    vi.spyOn(Sqlite.prototype, 'prepare').mockImplementation(function (this: Database, text: string) {
       const statement = prepare.call(this, text)
       if (text !== 'commit') return statement
-      const run = statement.run.bind(statement) as () => Sqlite.RunResult
+      const run = statement.run.bind(statement) as () => RunResult
       statement.run = () => {
         durable.push(this.pragma('synchronous', { simple: true }) === FULL)
         return run()

@@ -15,7 +15,7 @@ export default async function setup() {
   const bundle = await rolldown({
     input: Object.fromEntries(threads.map((name) => [basename(name, '.ts'), join(root, 'src', name)])),
     platform: 'node',
-    external: ['better-sqlite3', 'argon2'],
+    external: ['argon2'],
     logLevel: 'warn',
   })
   await bundle.write({ dir: folder, format: 'esm' })

@@ -89,7 +89,7 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     await this.#commit([undefined])
   }
 
-  /** Tells all that is connected to this controller again: the others have forgotten it if they heard nothing of this one for long. */
+  /** Tells all that is connected to this controller again: the others have removed it if they heard nothing of this one for long. */
   repeat(): void {
     this.#isFullDue = true
   }

@@ -1,8 +1,9 @@
 // Opens SQLite files with the settings that this controller requires, and verifies that they took effect.
 import { dirname } from 'node:path'
-import Sqlite, { type Database as SqliteDatabase } from 'better-sqlite3'
+import type { Database as SqliteDatabase } from 'better-sqlite3'
 import { ensurePrivateFile } from '../../pki/files.ts'
 import { runAsOwner } from '../../settings/data-directory.ts'
+import { openSqlite } from './sqlite-library.ts'
 
 export type { SqliteDatabase }
 
@@ -23,7 +24,7 @@ export function openForWriting(file: string): SqliteDatabase {
   return runAsOwner(dirname(file), () => {
     // SQLite creates the files beside a database with the mode of the database.
     ensurePrivateFile(file)
-    const connection = new Sqlite(file, { timeout: 0 })
+    const connection = openSqlite(file, { timeout: 0 })
     try {
       applySettings(connection, file)
       addFunctions(connection)
@@ -52,7 +53,7 @@ export function openForReading(file: string): SqliteDatabase {
 
 /** The same for a file that this process writes to, so that no file has to be created beside it. Also for threads. */
 export function openExistingForReading(file: string): SqliteDatabase {
-  const connection = new Sqlite(file, { readonly: true, timeout: 0 })
+  const connection = openSqlite(file, { readonly: true, timeout: 0 })
   try {
     connection.pragma('temp_store = MEMORY')
     addFunctions(connection)
@@ -72,7 +73,7 @@ function addFunctions(connection: SqliteDatabase): void {
 
 /** Opens an empty database in memory, which ends with the connection. */
 export function openInMemory(): SqliteDatabase {
-  const connection = new Sqlite(':memory:')
+  const connection = openSqlite(':memory:')
   addFunctions(connection)
   return connection
 }

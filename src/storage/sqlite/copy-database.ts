@@ -1,11 +1,11 @@
 // Copies a database into a file of its own, while another process or thread may write to it.
 import { rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import Sqlite from 'better-sqlite3'
 import { ensurePrivateFile } from '../../pki/files.ts'
 import { DATABASE_ENDINGS, runAsOwner } from '../../settings/data-directory.ts'
 import { openForReading } from './connection.ts'
 import { isDamaged } from './sqlite-errors.ts'
+import { openSqlite } from './sqlite-library.ts'
 
 /**
  * Copies one snapshot of the database in `file`. It reads on a connection of its own, so that writers continue; called in a
@@ -39,7 +39,7 @@ function createEmpty(copy: string): void {
 
 /** Makes the copy one file that needs no other files beside it, and puts it on disk. */
 function detach(copy: string): void {
-  const connection = new Sqlite(copy, { timeout: 0 })
+  const connection = openSqlite(copy, { timeout: 0 })
   try {
     connection.pragma('journal_mode = delete')
   } finally {

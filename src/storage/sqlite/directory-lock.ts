@@ -1,6 +1,6 @@
 // Locks a data directory for one process, with an exclusive lock that the system releases when the process dies.
 import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
+import type { Database as SqliteDatabase } from 'better-sqlite3'
 import { ensurePrivateFile } from '../../pki/files.ts'
 import {
   type AccessOptions,
@@ -11,8 +11,8 @@ import {
   restrictAccess,
   runAsOwner,
 } from '../../settings/data-directory.ts'
-import { nativeLibraryError } from '../../settings/native-libraries.ts'
-import { isBusy, isNativeModuleFailure } from './sqlite-errors.ts'
+import { isBusy } from './sqlite-errors.ts'
+import { openSqlite } from './sqlite-library.ts'
 
 /** Another process holds the directory. */
 export class DirectoryLockedError extends Error {
@@ -42,12 +42,12 @@ export function lockDirectory(directory: string, access: AccessOptions = {}): ()
   })
 }
 
-function lockFile(directory: string): Sqlite.Database {
+function lockFile(directory: string): SqliteDatabase {
   const path = join(directory, LOCK_FILE)
-  let file: Sqlite.Database | undefined
+  let file: SqliteDatabase | undefined
   try {
     ensurePrivateFile(path)
-    file = new Sqlite(path, { timeout: 0 })
+    file = openSqlite(path, { timeout: 0 })
     // SQLite opens a file without write permission for reading, and then grants an exclusive transaction without any lock. A
     // change detects this. It stays in memory, and is rolled back at the end.
     file.pragma('journal_mode = memory')
@@ -56,7 +56,7 @@ function lockFile(directory: string): Sqlite.Database {
   } catch (error) {
     file?.close()
     if (isBusy(error)) throw new DirectoryLockedError(directory)
-    if (isNativeModuleFailure(error)) throw nativeLibraryError('better-sqlite3', error)
+    if (error instanceof DataDirectoryError) throw error
     const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
     throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
   }

@@ -65,5 +65,6 @@ function toUniqueViolation(error: Error): UniqueViolationError {
 /** Whether SQLite could not be loaded at all. */
 export function isNativeModuleFailure(error: unknown): boolean {
   const { code, message = '' } = error as Partial<NodeJS.ErrnoException>
-  return code === 'ERR_DLOPEN_FAILED' || message.startsWith('Could not locate the bindings file')
+  const isMissing = code === 'ERR_DLOPEN_FAILED' || code === 'MODULE_NOT_FOUND'
+  return isMissing || message.startsWith('Could not locate the bindings file')
 }
