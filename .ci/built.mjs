@@ -57,6 +57,7 @@ function digestSources() {
     'package.json',
     'tsconfig.json',
     // Parts of the bench.
+    'test/world/free-port.ts',
     'test/world/postgres.ts',
     'test/world/tcp-proxy.ts',
     ...['src', 'server', 'commands', 'bench', '.ci'].flatMap(listSources),

@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, cpSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { findFreePort } from '../../test/world/free-port.ts'
 import type { Target } from '../generator/connection.ts'
 import { requestBytes } from '../generator/requests.ts'
 import { exchange } from './exchange.ts'
@@ -39,7 +39,7 @@ export class ControllerProcess {
   /** Makes a new directory, without a data directory in it. */
   static async makeEmpty(directory: string): Promise<ControllerProcess> {
     mkdirSync(directory)
-    return new ControllerProcess(directory, { host: '127.0.0.1', port: await freePort() })
+    return new ControllerProcess(directory, { host: '127.0.0.1', port: await findFreePort() })
   }
 
   /** Makes a new directory, and a data directory with an administrator in it. */
@@ -56,7 +56,7 @@ export class ControllerProcess {
   /** Makes one of a copy of another one's directory, as `copyTo` leaves it. */
   static async makeFrom(copy: string, directory: string): Promise<ControllerProcess> {
     cpSync(copy, directory, { recursive: true })
-    return new ControllerProcess(directory, { host: '127.0.0.1', port: await freePort() })
+    return new ControllerProcess(directory, { host: '127.0.0.1', port: await findFreePort() })
   }
 
   /** Runs another command on its data directory while it does not run. @throws what it said, if it fails */
@@ -245,13 +245,4 @@ function ended(child: ChildProcess): Promise<[number | null, NodeJS.Signals | nu
     child.on('error', reject)
     child.on('close', (code, signal) => resolve([code, signal]))
   })
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => probe.once('listening', resolve))
-  const address = probe.address()
-  await new Promise((resolve) => probe.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port was bound')
-  return address.port
 }

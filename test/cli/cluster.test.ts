@@ -6,9 +6,10 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { editConfigFile } from '../../src/settings/edit-config-file.ts'
-import { cleanEnvironment, freePort } from '../world/binary.ts'
+import { cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'
+import { findFreePort } from '../world/free-port.ts'
 
 const env = cleanEnvironment()
 const folder = mkdtempSync(join(tmpdir(), 'cluster-commands-'))
@@ -34,7 +35,7 @@ describe('controller cluster leave', () => {
   it('names the way without the database, if that cannot be reached', async () => {
     const [, directory] = directories
     const { config, clusterKey } = getDataPaths(directory)
-    const database = `postgres://controller@127.0.0.1:${await freePort()}/controller`
+    const database = `postgres://controller@127.0.0.1:${await findFreePort()}/controller`
     editConfigFile(config, { 'cluster.database': database, 'cluster.name': 'one', 'cluster.tls': false })
     loadOrCreateKey(clusterKey, 32)
 

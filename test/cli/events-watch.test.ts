@@ -3,9 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { BINARY, cleanEnvironment, controller, freePort } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, controller } from '../world/binary.ts'
 import { type TestController, testController } from '../world/controller.ts'
 import { enrolledFile } from '../world/enrollments.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { managementOf } from '../world/management.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
@@ -17,7 +18,7 @@ let env: NodeJS.ProcessEnv
 const children: ChildProcess[] = []
 
 beforeEach(async () => {
-  const listener = `127.0.0.1:${await freePort()}`
+  const listener = `127.0.0.1:${await findFreePort()}`
   settings = { listeners: [{ address: listener, dialect: 'native' }], advertise: [listener] }
   world = await testController({ settings })
   address = await world.listen()

@@ -3,8 +3,9 @@ import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cleanEnvironment, controller, freePort, type Served, serve } from '../world/binary.ts'
+import { cleanEnvironment, controller, type Served, serve } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { ENTER, onTerminal, plainText } from '../world/terminal.ts'
 
@@ -16,7 +17,7 @@ let served: Served
 
 beforeAll(async () => {
   writeFileSync(passwordFile, 'correct horse battery\n')
-  served = await serve(['--data-dir', data, '--listen', `127.0.0.1:${await freePort()}`], env)
+  served = await serve(['--data-dir', data, '--listen', `127.0.0.1:${await findFreePort()}`], env)
 })
 afterAll(() => served?.stop())
 
@@ -209,7 +210,7 @@ describe('the commands that follow', () => {
 describe('a bootstrap token on a terminal', () => {
   it('is asked for, and so is the password of the administrator, twice', async () => {
     const directory = join(home, 'other')
-    const other = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], env)
+    const other = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`], env)
     const password = 'correct horse battery'
 
     const { screen, code } = await onTerminal(['login', '--bootstrap'], cleanEnvironment(), {

@@ -16,7 +16,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SQLITE_LIBRARY } from '../../src/settings/native-libraries.ts'
-import { cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
+import { cleanEnvironment, run, type Served, serve } from '../world/binary.ts'
+import { findFreePort } from '../world/free-port.ts'
 
 const root = join(import.meta.dirname, '../..')
 const home = mkdtempSync(join(tmpdir(), 'package-'))
@@ -134,7 +135,7 @@ describe('the package', () => {
   })
 
   it('creates a data directory, serves it, and signs in to it', async () => {
-    const listen = `127.0.0.1:${await freePort()}`
+    const listen = `127.0.0.1:${await findFreePort()}`
     const admin = ['--admin-username', 'admin', '--admin-password-file', join(home, 'password')]
     const init = await cli('init', '--data-dir', data, '--listen', listen, ...admin)
     expect([init.code, init.stderr]).toEqual([0, ''])
@@ -160,7 +161,7 @@ describe('the package', () => {
   it('serves metrics, a console and a log as text, whose libraries are loaded on demand', async () => {
     const consoleDirectory = mkdtempSync(join(home, 'console-'))
     writeFileSync(join(consoleDirectory, 'index.html'), '<!doctype html>')
-    const [port, monitoringPort] = [await freePort(), await freePort()]
+    const [port, monitoringPort] = [await findFreePort(), await findFreePort()]
     const listeners = [
       { address: `127.0.0.1:${port}` },
       { address: `127.0.0.1:${monitoringPort}`, apis: ['health', 'metrics'], tls: false },

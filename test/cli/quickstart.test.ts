@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { BINARY, cleanEnvironment, controller, freePort } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, controller } from '../world/binary.ts'
+import { findFreePort } from '../world/free-port.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'quickstart-'))
 const env = cleanEnvironment(home)
@@ -41,7 +42,7 @@ const stop = (child: ChildProcess) =>
 let first: Awaited<ReturnType<typeof start>>
 let port: number
 beforeAll(async () => {
-  port = await freePort()
+  port = await findFreePort()
   first = await start(['--listen', `127.0.0.1:${port}`], /curl .*\n/)
 }, 90_000)
 afterAll(() => first?.child.kill('SIGKILL'))
@@ -145,7 +146,7 @@ describe('a quickstart', () => {
     const flags = ['--admin-username', 'anna', '--admin-password-file', passwordFile]
 
     const run = await start(
-      [...flags, '--listen', `127.0.0.1:${await freePort()}`],
+      [...flags, '--listen', `127.0.0.1:${await findFreePort()}`],
       /curl .*\n/,
       folder,
       cleanEnvironment(),
@@ -160,7 +161,7 @@ describe('a quickstart', () => {
     const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
     const byNpm = { ...cleanEnvironment(), npm_lifecycle_event: 'quickstart' }
 
-    const run = await start(['--listen', `127.0.0.1:${await freePort()}`], /curl .*\n/, folder, byNpm)
+    const run = await start(['--listen', `127.0.0.1:${await findFreePort()}`], /curl .*\n/, folder, byNpm)
     await stop(run.child)
 
     expect(run.stdout).toContain('\n  bin/controller enroll quickstart/laptop.jwt\n')

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Client } from '../../commands/client/client.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
-import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
+import { cleanEnvironment, controller, run, type Served, serve } from '../world/binary.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { hasPython, installPackage } from '../world/python.ts'
 
 const GENERATOR = 'openapi-python-client'
@@ -50,7 +51,7 @@ describe.skipIf(!(await hasPython()))('a client that is generated from the docum
     python = join(bin, 'python')
     writeFileSync(join(work, 'password'), `${PASSWORD}\n`)
     writeFileSync(join(work, 'generator.yaml'), 'post_hooks: []\n')
-    const listen = `127.0.0.1:${await freePort()}`
+    const listen = `127.0.0.1:${await findFreePort()}`
     const admin = ['--admin-username', 'admin', '--admin-password-file', join(work, 'password')]
     expect((await controller(['init', '--data-dir', data, '--listen', listen, ...admin], env)).code).toBe(0)
     served = await serve(['--data-dir', data], env)

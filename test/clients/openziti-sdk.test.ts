@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Client } from '../../commands/client/client.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
-import { cleanEnvironment, controller, freePort, run, type Served, serve } from '../world/binary.ts'
+import { cleanEnvironment, controller, run, type Served, serve } from '../world/binary.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { hasPython, installPackage } from '../world/python.ts'
 import { createStaffPolicy } from '../world/staff-policy.ts'
 
@@ -32,7 +33,7 @@ describe.skipIf(!matches)('an unmodified C SDK', () => {
   beforeAll(async () => {
     python = join(await installPackage(PACKAGE), 'python')
     writeFileSync(file('password'), 'correct horse battery\n')
-    const listen = `127.0.0.1:${await freePort()}`
+    const listen = `127.0.0.1:${await findFreePort()}`
     const admin = ['--admin-username', 'admin', '--admin-password-file', file('password')]
     await cli('init', '--data-dir', data, '--listen', listen, ...admin)
     served = await serve(['--data-dir', data], env)

@@ -6,9 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
-import { cleanEnvironment, freePort, type Served, serve } from '../world/binary.ts'
+import { cleanEnvironment, type Served, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, toTestResponse } from '../world/controller.ts'
 import { allowFaults, expectFaults } from '../world/faults.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { lacks } from '../world/machine.ts'
 
 const directory = copyOfTemplate()
@@ -19,7 +20,7 @@ let transport: Transport
 let token = ''
 
 beforeAll(async () => {
-  served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
+  served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`], cleanEnvironment())
   transport = createHttpTransport({ url: served.url, rootPem })
   token = (await send('POST', '/authenticate?method=password', ADMIN)).body.data.token
 })
@@ -109,7 +110,7 @@ describe.skipIf(lacks('prlimit', hasPrlimit()))('a controller whose disk is full
     await create('refused')
     await served.stop('SIGKILL')
     await transport.close?.()
-    served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
+    served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`], cleanEnvironment())
     transport = createHttpTransport({ url: served.url, rootPem })
 
     expect(await names()).toEqual(['Default Admin', 'before', 'after'])

@@ -11,8 +11,9 @@ import { resources } from '../../src/definitions/resources/index.ts'
 import { checkDatabase } from '../../src/maintenance/integrity/check-database.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { untyped } from '../../src/storage/untyped.ts'
-import { cleanEnvironment, freePort, serve } from '../world/binary.ts'
+import { cleanEnvironment, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { managementOf } from '../world/management.ts'
 import { random } from '../world/random.ts'
 import { type State, storm, type Tracked } from '../world/storm.ts'
@@ -31,7 +32,10 @@ const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf
 
 /** Starts the real controller, lets clients write, and kills it at a random moment. */
 async function killedWhileWriting(round: number): Promise<Tracked[]> {
-  const served = await serve(['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`], cleanEnvironment())
+  const served = await serve(
+    ['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`],
+    cleanEnvironment(),
+  )
   const { url } = served
   const transports = Array.from({ length: CLIENTS }, () => createHttpTransport({ url, rootPem }))
   const signedIn = await (transports[0] as (typeof transports)[0]).send({

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import type { Overrides } from '../../src/settings/settings.ts'
-import { cleanEnvironment, type Finished, freePort, type Served, serve } from '../world/binary.ts'
+import { cleanEnvironment, type Finished, type Served, serve } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { ADMIN, type TestController, testController } from '../world/controller.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { People } from '../world/people.ts'
 import { writeProfiles } from '../world/profiles.ts'
 import { type DocumentCommand, listBlockCommands } from './document-commands.ts'
@@ -44,13 +45,13 @@ export class PageRun {
       this.replace(path as string, join(this.folder, place as string))
     }
     for (const folder of ['backups', 'units']) mkdirSync(join(this.folder, folder))
-    this.replace('0.0.0.0:1280', `127.0.0.1:${await freePort()}`)
+    this.replace('0.0.0.0:1280', `127.0.0.1:${await findFreePort()}`)
     if (this.#page.hasController !== false) await this.#openController()
     await this.#page.prepare?.(this)
   }
 
   async #openController(): Promise<void> {
-    const address = `127.0.0.1:${await freePort()}`
+    const address = `127.0.0.1:${await findFreePort()}`
     const listeners = [{ address, apis: ALL_APIS, dialect: 'native' }]
     const settings: Overrides = { listeners, advertise: [address], ...this.#page.settings }
     const world = await testController({ settings })

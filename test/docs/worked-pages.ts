@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import type { Overrides } from '../../src/settings/settings.ts'
 import { unpackNetwork } from '../adopt/networks.ts'
 import { makeAuthority } from '../world/authorities.ts'
-import { freePort } from '../world/binary.ts'
 import { ADMIN } from '../world/controller.ts'
 import { authorityFile, json, openEndpoint } from '../world/endpoints.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { createIssuerKey, signToken, toJwk } from '../world/issuers.ts'
 import { TestPostgres } from '../world/postgres.ts'
 import { openReceiver } from '../world/webhook-receiver.ts'
@@ -68,7 +68,7 @@ export const WORKED_PAGES: readonly WorkedPage[] = [
     hasController: false,
     async prepare(run) {
       // In place of `npm start`.
-      const { stdout } = await run.serve('--data-dir', 'data', '--listen', `127.0.0.1:${await freePort()}`)
+      const { stdout } = await run.serve('--data-dir', 'data', '--listen', `127.0.0.1:${await findFreePort()}`)
       run.write('bootstrap-token', /^ {2}([\w-]{100,})$/m.exec(stdout)?.[1] ?? '')
     },
     typed: { 'controller login --bootstrap': `--bootstrap-file bootstrap-token ${CREDENTIALS}` },
@@ -213,7 +213,7 @@ export const WORKED_PAGES: readonly WorkedPage[] = [
       const server = await TestPostgres.start()
       run.closeLater({ close: () => server.stop() })
       run.replace('postgres://controller@127.0.0.1/controller', await server.createDatabase())
-      for (const port of ['1281', '1282', '1283']) run.replace(`:${port}`, `:${await freePort()}`)
+      for (const port of ['1281', '1282', '1283']) run.replace(`:${port}`, `:${await findFreePort()}`)
       run.write('pw', `${ADMIN.password}\n`)
     },
     exits: { 'controller doctor': 3 },

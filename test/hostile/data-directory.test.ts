@@ -21,9 +21,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startController } from '../../server/start.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
-import { BINARY, cleanEnvironment, freePort, serve } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, serve } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { copyOfTemplate } from '../world/controller.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { lacks } from '../world/machine.ts'
 
 const isRoot = process.geteuid?.() === 0
@@ -89,7 +90,7 @@ describe('a data directory that other accounts could read', () => {
     mkdirSync(existing)
     chmodSync(existing, 0o755)
     const served = await serve(
-      ['--data-dir', existing, '--listen', `127.0.0.1:${await freePort()}`],
+      ['--data-dir', existing, '--listen', `127.0.0.1:${await findFreePort()}`],
       cleanEnvironment(),
     )
 
@@ -154,7 +155,7 @@ describe.skipIf(lacks('root, who can act as another account', isRoot))(
     it('has nothing of root in it while root works on it', async () => {
       rmSync(join(directory, 'lock.db'))
       const served = await serve(
-        ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`],
+        ['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`],
         cleanEnvironment(),
       )
 

@@ -8,8 +8,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { LogOutput } from '../../server/logging/log-output.ts'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
-import { BINARY, cleanEnvironment, freePort } from '../world/binary.ts'
+import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { copyOfTemplate, MANAGEMENT } from '../world/controller.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { lacks } from '../world/machine.ts'
 
 type Output = 'pipe' | 'ignore' | number
@@ -20,7 +21,7 @@ afterEach(() => child?.kill('SIGKILL'))
 /** Starts the controller with these outputs and waits until it takes connections. */
 async function serving(stdout: Output, stderr: Output) {
   const directory = copyOfTemplate()
-  const url = `127.0.0.1:${await freePort()}`
+  const url = `127.0.0.1:${await findFreePort()}`
   const args = [BINARY, 'serve', '--data-dir', directory, '--listen', url]
   const env = { ...cleanEnvironment(), CONTROLLER_LOG_LEVEL: 'debug' }
   child = spawn(process.execPath, args, { env, stdio: ['ignore', stdout, stderr] })

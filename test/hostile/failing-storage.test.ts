@@ -18,7 +18,7 @@ import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { translateSqliteError } from '../../src/storage/sqlite/sqlite-errors.ts'
-import { BINARY, cleanEnvironment, freePort, run, type Served, serve } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, run, type Served, serve } from '../world/binary.ts'
 import {
   ADMIN,
   copyOfTemplate,
@@ -28,6 +28,7 @@ import {
   toTestResponse,
 } from '../world/controller.ts'
 import { expectFaults } from '../world/faults.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { lacks } from '../world/machine.ts'
 import { recordingLog } from '../world/recording-log.ts'
 import { Sqlite } from '../world/sqlite.ts'
@@ -224,7 +225,7 @@ describe('a start that fails half-way', () => {
 
   it.skipIf(lacks('prlimit', hasPrlimit))('ends when the disk is full, and starts once there is room', async () => {
     const creation = copyOfTemplate()
-    const port = await freePort()
+    const port = await findFreePort()
     const args = ['--data-dir', creation, '--listen', `127.0.0.1:${port}`]
 
     const full = await run(
@@ -284,7 +285,7 @@ async function takenAddress(directory: string): Promise<Prepared> {
   await new Promise<void>((resolve) => occupier.listen(0, '127.0.0.1', resolve))
   const address = occupier.address()
   const port = typeof address === 'object' && address ? address.port : 0
-  const listeners = [{ address: `127.0.0.1:${await freePort()}` }, { address: `127.0.0.1:${port}` }]
+  const listeners = [{ address: `127.0.0.1:${await findFreePort()}` }, { address: `127.0.0.1:${port}` }]
   writeFileSync(getDataPaths(directory).config, JSON.stringify({ listeners }), { mode: 0o600 })
   return { args: [], release: () => occupier.close() }
 }
@@ -298,7 +299,7 @@ function replace(file: string): void {
 async function start(directory: string) {
   const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
   const served: Served = await serve(
-    ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`],
+    ['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`],
     cleanEnvironment(),
   )
   const transport: Transport = createHttpTransport({ url: served.url, rootPem })

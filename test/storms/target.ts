@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
-import { cleanEnvironment, freePort, type Served, type ServeOptions, serve } from '../world/binary.ts'
+import { cleanEnvironment, type Served, type ServeOptions, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, type TestResponse, toTestResponse } from '../world/controller.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { type RawTarget, rawTarget } from '../world/raw-requests.ts'
 
 export interface TargetOptions extends ServeOptions {
@@ -42,7 +43,7 @@ export function makeDirectory(parent: string | undefined): string {
 
 export async function startTarget(directory: string, { env = {}, ...options }: TargetOptions): Promise<Target> {
   const home = cleanEnvironment()
-  const args = ['--data-dir', directory, '--listen', `127.0.0.1:${await freePort()}`]
+  const args = ['--data-dir', directory, '--listen', `127.0.0.1:${await findFreePort()}`]
   const served = await serve(args, { ...home, ...env }, options)
   const rootPem = readFileSync(join(getDataPaths(directory).pki, 'root.crt'), 'utf8')
   const transport = createHttpTransport({ url: served.url, rootPem })

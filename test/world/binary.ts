@@ -113,16 +113,3 @@ export function serve(
     void ended.then((code) => reject(new Error(`the controller ended with ${code}: ${complaints}`)))
   })
 }
-
-/** A port that nothing uses at the moment. */
-export async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.on('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
-}

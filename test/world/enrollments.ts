@@ -3,10 +3,11 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Overrides } from '../../src/settings/settings.ts'
-import { cleanEnvironment, freePort } from './binary.ts'
+import { cleanEnvironment } from './binary.ts'
 import { callOverTls } from './certificates.ts'
 import { commandLine } from './command-line.ts'
 import { CLIENT, type TestController, type TestOptions, type TestResponse, testController } from './controller.ts'
+import { findFreePort } from './free-port.ts'
 import { People } from './people.ts'
 
 export interface ReachableController {
@@ -28,7 +29,7 @@ export async function reachableController({
   settings = {},
   ...options
 }: ReachableOptions = {}): Promise<ReachableController> {
-  const address = `127.0.0.1:${await freePort()}`
+  const address = `127.0.0.1:${await findFreePort()}`
   const listeners = [{ address, apis: [...apis], dialect: 'native' }]
   const world = await testController({ ...options, settings: { listeners, advertise: [address], ...settings } })
   const { url, rootPem } = await world.listen()

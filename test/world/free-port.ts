@@ -1,12 +1,27 @@
 // A port that nothing listens at.
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** Another process may take it before it is used, which no test of this machine does. */
-export function findFreePort(): Promise<number> {
+/** Below the ports that systems choose for connections, and for listeners without a port: these take no port that a test has found. */
+const LOWEST = 10_000
+const HIGHEST = 32_000
+
+const found = new Set<number>()
+
+/** Another process may take it before it is used, which is unlikely: each looks at random. */
+export async function findFreePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(LOWEST, HIGHEST)
+    if (found.has(port) || !(await isFree(port))) continue
+    found.add(port)
+    return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
-    const probe = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
+    const probe = createServer()
+      .once('error', () => resolve(false))
+      .listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
   })
 }

@@ -12,11 +12,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:net'
 import { arch, platform, tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
+import { findFreePort } from './free-port.ts'
 
 /** The account without rights that every Linux system has. */
 const UNPRIVILEGED = 65_534
@@ -240,13 +240,4 @@ export function findOlderPrograms(): string | undefined {
   const releases = existsSync(folder) ? readdirSync(folder).sort((a, b) => Number(a) - Number(b)) : []
   const oldest = releases.find((release) => existsSync(join(folder, release, 'bin/initdb')))
   return oldest === undefined ? undefined : join(folder, oldest, 'bin')
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }

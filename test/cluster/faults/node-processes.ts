@@ -20,8 +20,9 @@ import { openForReading } from '../../../src/storage/sqlite/connection.ts'
 import { readLogStart, setNetwork } from '../../../src/storage/sqlite/log-start.ts'
 import { digestRows, type RowDigests } from '../../../src/storage/sqlite/row-digest.ts'
 import { openSqliteStore } from '../../../src/storage/sqlite/sqlite-store.ts'
-import { cleanEnvironment, freePort, type Served, serve } from '../../world/binary.ts'
+import { cleanEnvironment, type Served, serve } from '../../world/binary.ts'
 import { allowFaults } from '../../world/faults.ts'
+import { findFreePort } from '../../world/free-port.ts'
 import { CLUSTER_KEY, logCipher } from '../../world/log-start.ts'
 import type { TestPostgres } from '../../world/postgres.ts'
 import { TcpProxy } from '../../world/tcp-proxy.ts'
@@ -256,7 +257,7 @@ export class NodeProcesses {
     for (const name of names) {
       const own = join(folder, name)
       cpSync(directory, own, { recursive: true })
-      nodes.push(new NodeProcess(name, [own, directory], await openAccess(url, standby), await freePort()))
+      nodes.push(new NodeProcess(name, [own, directory], await openAccess(url, standby), await findFreePort()))
     }
     for (const node of nodes) await node.start()
     const log = new PostgresLog({
