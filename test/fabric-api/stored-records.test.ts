@@ -250,8 +250,9 @@ describe('a router', () => {
 })
 
 describe('a service', () => {
-  it('is shown with its strategy', async () => {
-    const id = await newService({ terminatorStrategy: 'weighted', tags: { team: 'a' } })
+  it('is shown with its strategy, and when its idle circuits end', async () => {
+    const values = { terminatorStrategy: 'weighted', maxIdleTimeMillis: 90_000, tags: { team: 'a' } }
+    const id = await newService(values)
     const { body } = await ask('GET', `/services/${id}`)
 
     expect(body.data).toEqual({
@@ -262,6 +263,7 @@ describe('a service', () => {
       tags: { team: 'a' },
       name: `service-${names}`,
       terminatorStrategy: 'weighted',
+      maxIdleTimeMillis: 90_000,
     })
   })
 

@@ -60,8 +60,8 @@ export const serviceShape = defineResource({
   fields: {
     name: services.fields.name,
     terminatorStrategy: services.fields.terminatorStrategy,
+    maxIdleTimeMillis: services.fields.maxIdleTimeMillis,
   },
-  inputs: { maxIdleTimeMillis: services.fields.maxIdleTimeMillis },
   links: ['terminators'],
   columns: [],
   example: { create: {}, filter: 'name contains "web"' },
