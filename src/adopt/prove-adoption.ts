@@ -62,7 +62,11 @@ export async function proveAdoption(
     const problem = `clients that enrolled before would not trust the server certificate: ${objection}`
     throw new SourceError('CHAIN_REJECTED', problem, 'name all authorities of clients in identity.ca, or by --ca')
   }
-  const unverified = countUnverifiedCertificates(adopted, database, conversion)
+  const { issued, unverified } = countIssuedCertificates(adopted, database, conversion)
+  if (unverified > 0 && unverified === issued) {
+    const problem = `no certificate that the network of the database issued to an identity leads to an authority of the configuration (${issued} were checked)`
+    throw new SourceError('OTHER_NETWORK', problem, 'state the configuration and the database of the same controller')
+  }
   if (unverified > 0) {
     const problem = `${unverified} certificates of identities lead to no authority of the network: these identities have to enroll again`
     conversion.notes.add('authenticators', '', '', problem)
@@ -103,17 +107,19 @@ function toCounts(proof: RightsProof): AdoptionReport['rights'] {
   return { dial: dialPairs, bind: bindPairs, routers: routerPairs, serviceRouters: serviceRouterPairs }
 }
 
-/** Counts the certificates that lead to no authority of the network, by those that are stored with them either. */
-function countUnverifiedCertificates(
+/** Counts the certificates that the network issued, and those of them that lead to no authority, by those that are stored with them either. */
+function countIssuedCertificates(
   { authority, clock }: Adopted,
   database: SourceDatabase,
   conversion: Conversion,
-): number {
+): { readonly issued: number; readonly unverified: number } {
   const { anchors } = authority.trust
   const issuers = anchors.filter((anchor) => isWithinDates(anchor, clock.now()))
-  let count = 0
+  let issued = 0
+  let unverified = 0
   for (const [id, record] of database.records('authenticators')) {
     if (!conversion.hasId('authenticators', id) || !record.flag('isIssuedByNetwork')) continue
+    issued += 1
     const pem = record.text('certPem') ?? ''
     const [block] = parsePemBlocks(pem)
     const encoded = { raw: block?.bytes ?? Buffer.alloc(0) }
@@ -121,7 +127,7 @@ function countUnverifiedCertificates(
     // Each controller of a former cluster has an authority of its own, which its clients present.
     const [leaf, ...others] = readStoredCertificates(pem)
     const options = { now: clock.now(), ignoreLeafDates: true }
-    if (!leaf || !buildChain(leaf, others, issuers, options)) count += 1
+    if (!leaf || !buildChain(leaf, others, issuers, options)) unverified += 1
   }
-  return count
+  return { issued, unverified }
 }

@@ -52,6 +52,13 @@ describe('an adoption is refused, and leaves nothing behind,', () => {
     expect(refusal).toMatchObject({ code: 'RIGHTS_DIFFER', message: expect.stringContaining(difference) })
     expect(isInitialized(options.directory)).toBe(false)
   })
+
+  it('if the database is that of another network than the configuration', async () => {
+    const { database } = unpackNetwork('1.6.5-three-roots', join(folder, 'other-network'))
+    const options = { ...prepare('refused-other-network'), database }
+    await expect(adoptNetwork(options)).rejects.toMatchObject({ code: 'OTHER_NETWORK' })
+    expect(isInitialized(options.directory)).toBe(false)
+  })
 })
 
 describe('the proof of an adoption', () => {
