@@ -75,49 +75,58 @@ describe('a holder of every permission who does not administer', () => {
     )
   })
 
-  it('neither makes an auth policy of administrators milder nor an authority whose claim could name one', async () => {
-    const { id: administrator } = await world.signIn({ name: newName(), isAdmin: true })
-    await people.manage('PATCH', `/identities/${administrator}`, { externalId: `admin ${sequence}` })
-    const { pem: certPem } = await makeAuthority()
-    const authority = {
-      name: newName(),
-      certPem,
-      isAuthEnabled: true,
-      isAutoCaEnrollmentEnabled: false,
-      isOttCaEnrollmentEnabled: false,
-      identityRoles: [],
-    }
-    const claim = {
-      location: 'COMMON_NAME',
-      matcher: 'ALL',
-      matcherCriteria: '',
-      parser: 'NONE',
-      parserCriteria: '',
-      index: 0,
-    }
+  it.each(['who may be given an external id later', 'who has an external id'])(
+    'neither makes an auth policy of administrators milder nor an authority whose claim could name one %s',
+    async (who) => {
+      const { id: administrator } = await world.signIn({ name: newName(), isAdmin: true })
+      const externalId = who === 'who has an external id' ? `admin ${++sequence}` : null
+      await people.manage('PATCH', `/identities/${administrator}`, { externalId })
+      const { pem: certPem } = await makeAuthority()
+      const authority = {
+        name: newName(),
+        certPem,
+        isAuthEnabled: true,
+        isAutoCaEnrollmentEnabled: false,
+        isOttCaEnrollmentEnabled: false,
+        identityRoles: [],
+      }
+      const claim = {
+        location: 'COMMON_NAME',
+        matcher: 'ALL',
+        matcherCriteria: '',
+        parser: 'NONE',
+        parserCriteria: '',
+        index: 0,
+      }
 
-    const policy = await holder.ask('PATCH', '/auth-policies/default', { secondary: { requireTotp: false } })
-    const claiming = await holder.ask('POST', '/cas', { ...authority, externalIdClaim: claim })
-    const plain = await holder.ask('POST', '/cas', authority)
-    const widened = await holder.ask('PATCH', `/cas/${plain.body.data?.id}`, { externalIdClaim: claim })
+      const policy = await holder.ask('PATCH', '/auth-policies/default', { secondary: { requireTotp: false } })
+      const claiming = await holder.ask('POST', '/cas', { ...authority, externalIdClaim: claim })
+      const plain = await holder.ask('POST', '/cas', authority)
+      const widened = await holder.ask('PATCH', `/cas/${plain.body.data?.id}`, { externalIdClaim: claim })
 
-    expect([policy, claiming, widened].map(reason)).toEqual([DENIED, DENIED, DENIED])
-    expect(plain.status).toBe(201)
-  })
+      await people.manage('PATCH', `/identities/${administrator}`, { externalId: null })
+      expect([policy, claiming, widened].map(reason)).toEqual([DENIED, DENIED, DENIED])
+      expect(plain.status).toBe(201)
+    },
+  )
 
-  it('creates no signer that the auth policy of an administrator accepts', async () => {
-    const { pem: certPem } = await makeAuthority()
-    const signer = {
-      name: newName(),
-      issuer: `https://issuer-${++sequence}.example`,
-      audience: 'network',
-      enabled: true,
-      kid: 'key',
-      certPem,
-    }
+  it.each([false, true])(
+    'creates no signer that the auth policy of an administrator accepts, by external ids: %s',
+    async (useExternalId) => {
+      const { pem: certPem } = await makeAuthority()
+      const signer = {
+        name: newName(),
+        issuer: `https://issuer-${++sequence}.example`,
+        audience: 'network',
+        enabled: true,
+        kid: 'key',
+        certPem,
+        useExternalId,
+      }
 
-    expect(reason(await holder.ask('POST', '/external-jwt-signers', signer))).toEqual(DENIED)
-  })
+      expect(reason(await holder.ask('POST', '/external-jwt-signers', signer))).toEqual(DENIED)
+    },
+  )
 
   it('creates, changes and assigns auth policies that no holder of more signs in by', async () => {
     const policy = await holder.ask('POST', '/auth-policies', { name: newName(), ...permissivePolicy })

@@ -8,11 +8,10 @@ import { prepareQuery } from '../../storage/prepared-queries.ts'
 export interface PrivilegedIdentity {
   readonly id: string
   readonly authPolicyId: string
-  readonly externalId: string | null
   readonly rights: Rights
 }
 
-const MEMBERS = ['id', 'isAdmin', 'permissions', 'authPolicyId', 'externalId'] as const
+const MEMBERS = ['id', 'isAdmin', 'permissions', 'authPolicyId'] as const
 
 const findPrivileged = prepareQuery((db) =>
   db
@@ -36,8 +35,8 @@ export async function listAbove(
   besidesId?: string,
 ): Promise<readonly PrivilegedIdentity[]> {
   if (rights.isAdministrator) return []
-  const identities = (await findPrivileged(db)).map(({ id, authPolicyId, externalId, ...row }) => ({
-    ...{ id, authPolicyId, externalId },
+  const identities = (await findPrivileged(db)).map(({ id, authPolicyId, ...row }) => ({
+    ...{ id, authPolicyId },
     rights: readRights(row),
   }))
   return identities.filter((identity) => identity.id === besidesId || !rights.covers(identity.rights))

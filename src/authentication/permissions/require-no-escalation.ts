@@ -145,15 +145,18 @@ async function requireNoneAbove(
   for (const identity of await listAbove(db, rights, ownId)) requireCoveredRights(!(await isConcerned(identity)))
 }
 
-/** Whether an identity could sign in by an authority, before the change or after: by a certificate of it, or by a claim. */
+/**
+ * Whether an identity could sign in by an authority, before the change or after: by a certificate of it, or by a claim, also if the identity is
+ * given its external id later, which no one compares with the authorities that there are.
+ */
 async function admitsByAuthority(
-  { db }: WriteContext,
+  tx: WriteContext,
   { id, before, after }: ChangeOf<'cas'>,
   identity: PrivilegedIdentity,
 ): Promise<boolean> {
   const readsClaim = [before, after].some((authority) => authority && authority.externalIdClaim !== null)
-  if (readsClaim && identity.externalId !== null) return true
-  const query = db
+  if (readsClaim && (await get(tx, authPolicies, identity.authPolicyId)).primary.cert.allowed) return true
+  const query = tx.db
     .selectFrom('authenticators')
     .select('id')
     .where('identityId', '=', identity.id)
@@ -161,14 +164,12 @@ async function admitsByAuthority(
   return (await query.executeTakeFirst()) !== undefined
 }
 
-/** Whether an identity could sign in by tokens of a signer, before the change or after, or needs them as a second factor. */
+/** Whether an identity could sign in by tokens of a signer, or needs them as a second factor. */
 async function admitsBySigner(
   tx: WriteContext,
-  { id, before, after }: ChangeOf<'external-jwt-signers'>,
-  { authPolicyId, externalId }: PrivilegedIdentity,
+  { id }: ChangeOf<'external-jwt-signers'>,
+  { authPolicyId }: PrivilegedIdentity,
 ): Promise<boolean> {
-  const namesIds = [before, after].some((signer) => signer && !signer.useExternalId)
-  if (!namesIds && externalId === null) return false
   const policy = await get(tx, authPolicies, authPolicyId)
   return isSignerAllowed(policy, id) || policy.secondary.requireExtJwtSigner === id
 }
