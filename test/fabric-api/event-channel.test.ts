@@ -10,6 +10,9 @@ import { TestNetwork } from '../world/router/network.ts'
 const [RESULT, STREAM_REQUEST, STREAM_EVENT, TOGGLE_PIPE_TRACES, STREAM_TRACES] = [2, 10040, 10041, 10044, 10046]
 const [REPLY_FOR, RESULT_SUCCESS, EVENT_TYPE] = [1, 2, 10]
 
+const HEARTBEAT = 5
+const PING = { type: HEARTBEAT, sequence: 1, body: Buffer.alloc(0) }
+
 let network: TestNetwork
 let admin: string
 beforeAll(async () => {
@@ -81,6 +84,26 @@ async function connect(token: string): Promise<Tool> {
 }
 
 const typesOf = ({ events }: Tool) => events.map(({ event_type, eventType }) => event_type ?? eventType)
+
+describe('a tool that does not read', () => {
+  it.each<[string, (socket: WebSocket) => void]>([
+    [
+      'messages',
+      (socket) => socket.send(encodeMessage({ ...PING, headers: new Map([[HEARTBEAT, Buffer.alloc(10_000)]]) })),
+    ],
+    ['pings of WebSockets', (socket) => socket.ping(Buffer.alloc(125))],
+  ])('is disconnected by responses to its %s that it leaves unread', async (_, ask) => {
+    const tool = await connect(admin)
+    await tool.subscribe('circuit')
+    tool.socket.pause()
+    for (let sent = 0; sent < 200; sent += 1) {
+      for (let each = 0; each < 1_000 && tool.socket.bufferedAmount < 2 ** 20; each += 1) ask(tool.socket)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    tool.socket.resume()
+    await expect.poll(() => tool.closeCode, { timeout: 20_000 }).toBe(1006)
+  })
+})
 
 describe('a tool that watches events', () => {
   it('receives those of the types that it subscribes to, in the form of OpenZiti', async () => {

@@ -27,6 +27,9 @@ const MAX_SILENCE_MS = 30_000
 /** Status codes of RFC 6455, with which a connection is closed. */
 const CloseCode = { GOING_AWAY: 1001, PROTOCOL_ERROR: 1002, POLICY_VIOLATION: 1008 } as const
 
+/** A tool that leaves more responses unread than this is disconnected. Events are sent no faster than it reads. */
+const MAX_UNREAD_BYTES = 256 * 1024
+
 const REFUSAL = 'this controller streams events here, and nothing else'
 
 /** The responses to requests for validations, of which tools take no other. */
@@ -148,6 +151,7 @@ export class ToolChannel {
   }
 
   #send(type: number, headers: MessageHeaders, body: Buffer = KEEP_ALIVE): void {
+    if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) return this.#socket.terminate()
     this.#socket.send(encodeMessage({ type, sequence: ++this.#sequence, headers, body }), { binary: true })
   }
 }
