@@ -90,8 +90,7 @@ describe('events watch', () => {
     expect(printed.stderr).toMatch(/connection was lost[\s\S]*Connected again/)
     expect(await interrupt()).toBe(0)
     const again = await watching('--since', events[0].cursor, '--type', 'record-created', '-o', 'jsonl')
-    await expect.poll(() => readLines(again.printed).length).toBeGreaterThan(0)
-    expect(again.printed.stdout).toContain('meanwhile')
+    await expect.poll(() => again.printed.stdout).toContain('meanwhile')
   })
 
   it('ends as every command does when its session has ended', async () => {

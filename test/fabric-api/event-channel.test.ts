@@ -96,7 +96,7 @@ describe('a tool that does not read', () => {
     const tool = await connect(admin)
     await tool.subscribe('circuit')
     tool.socket.pause()
-    for (let sent = 0; sent < 200; sent += 1) {
+    for (let round = 0; round < 200; round += 1) {
       for (let each = 0; each < 1_000 && tool.socket.bufferedAmount < 2 ** 20; each += 1) ask(tool.socket)
       await new Promise((resolve) => setImmediate(resolve))
     }

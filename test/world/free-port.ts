@@ -6,14 +6,14 @@ import { createServer } from 'node:net'
 const LOWEST = 10_000
 const HIGHEST = 32_000
 
-const found = new Set<number>()
+const ports = new Set<number>()
 
 /** Another process may take it before it is used, which is unlikely: each looks at random. */
 export async function findFreePort(): Promise<number> {
   for (;;) {
     const port = randomInt(LOWEST, HIGHEST)
-    if (found.has(port) || !(await isFree(port))) continue
-    found.add(port)
+    if (ports.has(port) || !(await isFree(port))) continue
+    ports.add(port)
     return port
   }
 }

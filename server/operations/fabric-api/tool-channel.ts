@@ -151,8 +151,9 @@ export class ToolChannel {
   }
 
   #send(type: number, headers: MessageHeaders, body: Buffer = KEEP_ALIVE): void {
-    if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) return this.#socket.terminate()
-    this.#socket.send(encodeMessage({ type, sequence: ++this.#sequence, headers, body }), { binary: true })
+    const message = encodeMessage({ type, sequence: ++this.#sequence, headers, body })
+    if (this.#socket.bufferedAmount > MAX_UNREAD_BYTES) this.#socket.terminate()
+    else this.#socket.send(message, { binary: true })
   }
 }
 
