@@ -87,7 +87,11 @@ function toControllerError(thrown: FastifyError | Error): ControllerError {
   switch ((thrown as FastifyError).code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return errors.UNSUPPORTED_MEDIA_TYPE({ field: 'Content-Type', reason: 'is not one that is taken here' })
-    case 'FST_ERR_CTP_INVALID_JSON_BODY':
+    case 'FST_ERR_CTP_INVALID_JSON_BODY': {
+      // Such a member is not taken, because programs may mistake it for the prototype of an object.
+      const message = 'the body is not JSON, which its headers say, or has a member named __proto__'
+      return errors.COULD_NOT_PARSE_BODY({ message }, { cause: thrown })
+    }
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
       return errors.COULD_NOT_PARSE_BODY({ message: 'the body is not what its headers say' }, { cause: thrown })
     // The client is gone. The error must only not be logged as a server fault.
