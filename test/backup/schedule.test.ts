@@ -43,6 +43,40 @@ describe('scheduled backups', () => {
     expect((await verifyBackup({ file: join(controller.backups.folder, newest[2] ?? '') })).findings).toEqual([])
   })
 
+  it('are made although a clock that was ahead made the settings and earlier ones, of which they take the place', async () => {
+    const { clock, controller } = await open({ 'backup.keep': 2 })
+    const later = clock.now() / 1000 + 1000 * 24 * 60 * 60
+    utimesSync(getDataPaths(world.directory).config, later, later)
+    await controller.backups.runIfDue()
+    const early = names()
+    for (const days of [900, 1000]) {
+      clock.set(days * 24 * HOUR_MS)
+      await controller.backups.create('scheduled')
+      clock.set(-days * 24 * HOUR_MS)
+    }
+    const ahead = names()
+
+    clock.advance(25 * HOUR_MS)
+    await controller.backups.runIfDue()
+    const mixed = names()
+    clock.advance(25 * HOUR_MS)
+    await controller.backups.runIfDue()
+
+    expect([early.length, ahead.length]).toEqual([1, 2])
+    expect(mixed).toEqual([expect.any(String), ahead[1]])
+    expect(names()).toEqual([mixed[0], expect.any(String)])
+    expect(names()).not.toContain(ahead[1])
+  })
+
+  it('are not made once more after the clock was set back a little', async () => {
+    const { clock, controller } = await open({})
+    await controller.backups.create('scheduled')
+    clock.set(-60_000)
+    await controller.backups.runIfDue()
+
+    expect(names()).toHaveLength(1)
+  })
+
   it('do not make room by deleting those of other kinds, and nothing else in the folder', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'backups-'))
     const { clock, controller } = await open({ 'backup.directory': folder, 'backup.keep': 1 })

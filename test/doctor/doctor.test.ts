@@ -243,6 +243,19 @@ describe('the doctor', () => {
     expect((await diagnose('backups')).map(({ remedy }) => remedy)).toEqual(['set backup.every in config.yaml'])
   })
 
+  it('does not count a backup that a clock made that was ahead', async () => {
+    world.clock.set(1000 * DAY_MS)
+    await world.controller.backups.create('scheduled')
+    world.clock.set(-1000 * DAY_MS)
+    expect(await diagnose('backups')).toEqual([])
+
+    world.clock.advance(3 * DAY_MS)
+    token = (await world.signIn({ name: 'later administrator', isAdmin: true })).token
+    expect((await diagnose('backups')).map(({ message }) => message)).toEqual([
+      'every scheduled backup is dated in the future',
+    ])
+  })
+
   it.each([
     ['a folder for backups that is missing', 'backup.directory', /none, which is not a folder/],
     ['a passphrase file that is missing', 'backup.passphraseFile', /passphrase file \S+none cannot be read/],

@@ -2,25 +2,20 @@
 import { mkdtempSync, readdirSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Clock } from '../../foundation/clock.ts'
+import type { Clock, Instant } from '../../foundation/clock.ts'
 import { errors } from '../../foundation/errors.ts'
 import type { Log } from '../../foundation/log.ts'
 import { describeSystemError } from '../../foundation/system-errors.ts'
 import { createPrivateDirectory } from '../../pki/files.ts'
 import { getAdvertisedAddress } from '../../settings/addresses.ts'
-import {
-  BACKUPS_FOLDER,
-  getDataPaths,
-  isOwnedByOther,
-  removeBackupWorkspaces,
-  runAsOwner,
-} from '../../settings/data-directory.ts'
+import { BACKUPS_FOLDER, isOwnedByOther, removeBackupWorkspaces, runAsOwner } from '../../settings/data-directory.ts'
 import type { Config } from '../../settings/settings.ts'
 import { BackupError, type BackupErrorCode } from './backup-error.ts'
 import type { BackupReply } from './backup-thread.ts'
 import { type BackupOptions, type BackupReport, createBackup } from './create-backup.ts'
 import { type BackupKind, type NamedBackup, parseBackupName, toBackupName } from './file-names.ts'
 import { readPassphrase } from './passphrase.ts'
+import { findNewestScheduled, getIntervalStart } from './schedule.ts'
 
 export interface BackupsOptions {
   /** The data directory. */
@@ -80,17 +75,14 @@ export class Backups {
     }
   }
 
-  /**
-   * Makes the scheduled backup if it is due. Without an earlier one, it is due once the settings, which are written last when a
-   * data directory is created, are as old as the interval.
-   */
+  /** Makes the scheduled backup if it is due. */
   async runIfDue(): Promise<void> {
     const { directory, config, clock, log } = this.#options
     const interval = config['backup.every']
     if (interval === undefined) return
-    const newest = this.list().findLast(({ kind }) => kind === 'scheduled')
-    const since = newest?.createdAt ?? statSync(getDataPaths(directory).config).mtimeMs
-    if (since + interval > clock.now()) return
+    const now = clock.now()
+    const newest = findNewestScheduled(this.list(), now)
+    if (getIntervalStart(newest, directory, now) + interval > now) return
     const { file, bytes, findings } = await this.create('scheduled')
     log.info({ file, bytes }, 'made the scheduled backup')
     if (findings.length > 0) log.error({ file, findings }, 'the database has defects, and so has its backup')
@@ -132,7 +124,7 @@ export class Backups {
     const file = join(this.folder, toBackupName(kind, now, passphrase !== undefined))
     const address = getAdvertisedAddress(config)
     const report = await this.#run({ directory, file, passphrase, now, address, isForOwner: true })
-    this.#prune(kind)
+    this.#prune(kind, now)
     return report
   }
 
@@ -169,9 +161,12 @@ export class Backups {
     })
   }
 
-  #prune(kind: BackupKind): void {
+  /** Deletes the oldest beyond the number that is kept. The one made now is the newest: any of a later time is from a wrong clock. */
+  #prune(kind: BackupKind, now: Instant): void {
     const ofKind = this.list().filter((backup) => backup.kind === kind)
-    const surplus = ofKind.slice(0, Math.max(0, ofKind.length - this.#options.config['backup.keep']))
+    const ahead = ofKind.filter(({ createdAt }) => createdAt > now)
+    const byAge = [...ahead, ...ofKind.slice(0, ofKind.length - ahead.length)]
+    const surplus = byAge.slice(0, Math.max(0, ofKind.length - this.#options.config['backup.keep']))
     runAsOwner(this.folder, () => {
       for (const { name } of surplus) rmSync(join(this.folder, name), { force: true })
     })

@@ -13,6 +13,7 @@ import {
 } from '../../settings/data-directory.ts'
 import type { Config } from '../../settings/settings.ts'
 import type { NamedBackup } from '../backup/file-names.ts'
+import { findNewestScheduled, getIntervalStart } from '../backup/schedule.ts'
 import { type Diagnosis, type Fix, quoteWord } from './diagnosis.ts'
 
 /** The facts that the checks of the machine read. */
@@ -101,12 +102,13 @@ export function checkBackups({ config, backups, backupsFolder, backupObstacle, n
       'create it for the account of the service, and name a folder in ReadWritePaths of its systemd unit; or change backup.directory or backup.passphraseFile in config.yaml'
     return [diagnose(backupObstacle, remedy)]
   }
-  const newest = backups.findLast(({ kind }) => kind === 'scheduled')
-  const since = newest?.createdAt ?? statSync(getDataPaths(directory).config).mtimeMs
+  const newest = findNewestScheduled(backups, now)
   // One that is late has failed, or no controller runs.
-  if (since + 2 * interval >= now) return []
+  if (getIntervalStart(newest, directory, now) + 2 * interval >= now) return []
   const remedy = `controller db backup ${quoteWord(join(backupsFolder, 'by-hand.tar.gz'))}; the log says why none was made`
-  return [diagnose(newest ? `the newest backup is of ${toIsoTime(newest.createdAt)}` : 'there is no backup', remedy)]
+  const hasScheduled = backups.some(({ kind }) => kind === 'scheduled')
+  const lack = hasScheduled ? 'every scheduled backup is dated in the future' : 'there is no backup'
+  return [diagnose(newest ? `the newest backup is of ${toIsoTime(newest.createdAt)}` : lack, remedy)]
 }
 
 export function checkSettings({ config }: Machine, signerCount: number): Diagnosis[] {
