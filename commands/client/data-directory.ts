@@ -70,7 +70,7 @@ const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: 
 type StorageFault = Error & { readonly code?: string }
 
 /** Whether SQLite reported an error, by its name, because the server is bundled separately. */
-function isStorageFault(error: unknown): error is StorageFault {
+export function isStorageFault(error: unknown): error is StorageFault {
   return error instanceof Error && error.name === 'SqliteError'
 }
 
@@ -193,6 +193,15 @@ export function runMaintenance<T>(directory: string, work: () => Promise<T>): Pr
   return work().catch(explainOpenError(directory, 'stop it first'))
 }
 
+/** Returns the error of a command that cannot use the database of a directory, with the reason and a hint. */
+export function unusableDatabaseError(directory: string, fault: StorageFault, exitCode: number): CommandError {
+  const [reason, hint] = explainStorageFault(fault)
+  const message = `the database of ${directory} cannot be used: ${reason}`
+  return new CommandError(exitCode, 'STORAGE_UNAVAILABLE', message, {
+    hint: hint ?? `make sure that its disk works, then: controller db check --data-dir ${directory}`,
+  })
+}
+
 /**
  * Returns a handler that reports why a directory could not be opened. @throws CommandError with the reason and a hint
  */
@@ -217,11 +226,7 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
     if (ofLog) throw new CommandError(...ofLog(error.message))
     const isUnavailable = (error as { code?: unknown }).code === 'STORAGE_UNAVAILABLE'
     if (isUnavailable || isStorageFault(error)) {
-      const [reason, hint] = explainStorageFault((isUnavailable ? error.cause : error) as StorageFault)
-      const message = `the database of ${directory} cannot be used: ${reason}`
-      throw new CommandError(EXIT.failed, 'STORAGE_UNAVAILABLE', message, {
-        hint: hint ?? `make sure that its disk works, then: controller db check --data-dir ${directory}`,
-      })
+      throw unusableDatabaseError(directory, (isUnavailable ? error.cause : error) as StorageFault, EXIT.failed)
     }
     if (isFileError(error)) {
       const path = error.path ?? directory

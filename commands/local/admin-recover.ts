@@ -5,7 +5,9 @@ import {
   assertStopped,
   dataDirectoryFlag,
   explainOpenError,
+  isStorageFault,
   resolveDataDirectory,
+  unusableDatabaseError,
 } from '../client/data-directory.ts'
 import { readDirectoryOptions } from '../client/directory-options.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
@@ -75,12 +77,16 @@ interface RecoveryError extends Error {
 function explainRecoveryError(directory: string) {
   return (error: RecoveryError): never => {
     if (error.name !== 'ControllerError') explainOpenError(directory, 'stop the controller first')(error)
+    // The message of the error refers to a log, and this command writes none.
+    if (error.code === 'STORAGE_UNAVAILABLE' && isStorageFault(error.cause)) {
+      throw unusableDatabaseError(directory, error.cause, EXIT.tryLater)
+    }
     const { code, field, reason, message } = error.publicCause ?? {}
     if (code === 'NOT_ADMINISTRATOR') {
       const refusal = `${message}; there is no access to restore`
       throw new CommandError(EXIT.notPermitted, code, refusal, { hint: '--make-administrator, to promote it' })
     }
-    const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict }[error.status ?? 0] ?? EXIT.usage
+    const exitCode = { 404: EXIT.notFound, 409: EXIT.conflict, 503: EXIT.tryLater }[error.status ?? 0] ?? EXIT.usage
     const sentence = field && reason ? `the ${field} ${reason}` : (message ?? error.message)
     throw new CommandError(exitCode, error.code ?? 'FAILED', sentence, field ? { field } : {})
   }

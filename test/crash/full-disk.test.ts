@@ -1,12 +1,12 @@
 // A disk that takes nothing more: changes are refused with word of when to try again, reading goes on, and nothing is torn.
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createHttpTransport } from '../../src/client/http-transport.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
-import { cleanEnvironment, type Served, serve } from '../world/binary.ts'
+import { BINARY, cleanEnvironment, controller, run, type Served, serve } from '../world/binary.ts'
 import { ADMIN, copyOfTemplate, MANAGEMENT, toTestResponse } from '../world/controller.ts'
 import { allowFaults, expectFaults } from '../world/faults.ts'
 import { findFreePort } from '../world/free-port.ts'
@@ -115,5 +115,33 @@ describe.skipIf(lacks('prlimit', hasPrlimit()))('a controller whose disk is full
 
     expect(await names()).toEqual(['Default Admin', 'before', 'after'])
     expect((await create('again')).status).toBe(201)
+  })
+})
+
+describe.skipIf(lacks('prlimit', hasPrlimit()))('controller admin recover on a full disk', () => {
+  it('says that there is no space, and works once there is', async () => {
+    const stopped = copyOfTemplate()
+    const passwordFile = join(stopped, '../password')
+    writeFileSync(passwordFile, 'a fresh start\n')
+    const words = [
+      'admin',
+      'recover',
+      '--data-dir',
+      stopped,
+      '--username',
+      'back again',
+      '--password-file',
+      passwordFile,
+    ]
+    const env = cleanEnvironment()
+
+    const refused = await run('prlimit', ['--fsize=50000', process.execPath, BINARY, ...words], env)
+
+    expect([refused.code, refused.stderr]).toEqual([
+      8,
+      expect.stringMatching(/the database of \S+ cannot be used: the disk is full.*\nTry: free some space on the disk/),
+    ])
+    expect((await controller(words, env)).code).toBe(0)
+    rmSync(join(stopped, '..'), { recursive: true, force: true })
   })
 })
