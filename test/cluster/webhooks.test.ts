@@ -70,7 +70,7 @@ async function makeServices(prefix: string): Promise<string[]> {
 
 describe('webhooks of two controllers', () => {
   it('receive each event once, also after the other controller has gone on with them, and back', async () => {
-    const body = { name: 'hook', address: receiver.url, secret: 'a secret of both', types: ['record-created'] }
+    const body = { name: 'hook', address: receiver.url, secret: 'a secret of both of them', types: ['record-created'] }
     await manage.make('controller/webhooks', body)
     const expected = ['hook', ...(await makeServices('before'))]
     await expect.poll(namesOf, SOON).toEqual(expected)

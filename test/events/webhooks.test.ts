@@ -419,4 +419,33 @@ describe('the secret of a webhook', () => {
     const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`
     expect(headers['webhook-signature']).toBe(`v1,${createHmac('sha256', key).update(signed).digest('base64')}`)
   })
+
+  it.each([
+    ['is nothing but its prefix and spaces', `whsec_${' '.repeat(16)}`],
+    ['has another character', 'whsec_!MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLawSw'],
+    ['is Base64 for addresses', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa-_'],
+    ['ends with a line break', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n'],
+    ['has too much padding', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw=='],
+    ['is cut within a byte', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwx'],
+    ['decodes to 15 bytes', `whsec_${Buffer.alloc(15, 1).toString('base64')}`],
+    ['is blank', ' '.repeat(16)],
+    ['has 15 characters between blanks', ' fifteen letters \t'],
+  ])('is refused if it %s, on creation and on change', async (_what, secret) => {
+    const id = await webhook()
+    const created = await manage.refusal('POST', '/controller/webhooks', {
+      name: 'another hook',
+      address: receiver.url,
+      secret,
+    })
+    const changed = await manage.refusal('PATCH', `/controller/webhooks/${id}`, { secret })
+
+    const refusal = { status: 400, code: 'COULD_NOT_VALIDATE', field: 'secret' }
+    expect([created, changed]).toEqual([refusal, refusal])
+  })
+
+  it('may be the Base64 of 16 bytes, with or without padding, or text with spaces', async () => {
+    const key = Buffer.alloc(16, 0xfb).toString('base64')
+    for (const secret of [`whsec_${key}`, `whsec_${key.replace(/=+$/, '')}`, 'sixteen  characters'])
+      await webhook({ name: secret, secret })
+  })
 })

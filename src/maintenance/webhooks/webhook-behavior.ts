@@ -9,7 +9,7 @@ import type { SecretCipher } from '../../storage/secrets/secret-cipher.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 import { AUDIT_BEGIN, formatCursor, NO_RUN, toAuditPlace } from '../events/cursor.ts'
 import type { WebhookDeliveries } from './webhook-deliveries.ts'
-import { toSecretPlace, type Webhook } from './webhook-signature.ts'
+import { findSecretObjection, toSecretPlace, type Webhook } from './webhook-signature.ts'
 
 /** Each follows the events by itself. */
 const MAX_WEBHOOKS = 100
@@ -72,8 +72,12 @@ export class WebhookBehavior implements Behavior<typeof webhooks, PreparedWebhoo
     }))
   }
 
+  /** @throws COULD_NOT_VALIDATE if deliveries cannot be signed by the secret */
   #encrypt(id: string, { secret }: WebhookInputs): PreparedWebhook {
-    return secret === undefined ? {} : { encryptedSecret: this.#parts.cipher.encrypt(secret, toSecretPlace(id)) }
+    if (secret === undefined) return {}
+    const objection = findSecretObjection(secret)
+    if (objection) throw invalidError('secret', objection)
+    return { encryptedSecret: this.#parts.cipher.encrypt(secret, toSecretPlace(id)) }
   }
 }
 

@@ -11,6 +11,8 @@ export function toSecretPlace(id: string) {
 }
 
 const BASE64_SECRET = 'whsec_'
+const MIN_KEY_BYTES = 16
+const MIN_VISIBLE_CHARACTERS = 16
 
 interface SignedDelivery {
   /** The same for each attempt, by which a receiver knows what it has already. */
@@ -24,6 +26,23 @@ interface SignedDelivery {
 export function signDelivery(secret: string, { id, timestamp, body }: SignedDelivery): Record<string, string> {
   const signature = createHmac('sha256', toKey(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')
   return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': `v1,${signature}` }
+}
+
+/** Returns the reason for which deliveries cannot be signed by a secret; undefined if they can. */
+export function findSecretObjection(secret: string): string | undefined {
+  if (!secret.startsWith(BASE64_SECRET)) {
+    const { length } = secret.match(/\S/gu) ?? []
+    return length < MIN_VISIBLE_CHARACTERS
+      ? `must have at least ${MIN_VISIBLE_CHARACTERS} characters that are not white space`
+      : undefined
+  }
+  // The decoder skips what is not Base64, and the libraries of receivers reject it.
+  const key = toKey(secret)
+  const encoded = key.toString('base64')
+  const isBase64 = [encoded, encoded.replace(/=+$/, '')].includes(secret.slice(BASE64_SECRET.length))
+  return isBase64 && key.length >= MIN_KEY_BYTES
+    ? undefined
+    : `must have the Base64 of at least ${MIN_KEY_BYTES} bytes after ${BASE64_SECRET}`
 }
 
 function toKey(secret: string): Buffer {
