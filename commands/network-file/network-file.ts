@@ -1,6 +1,7 @@
 // Reads a network file: YAML with one section for each resource. Mistakes are named by line and column.
 import { createReadStream } from 'node:fs'
 import type { Document, LineCounter, Node, Pair, YAMLError } from 'yaml'
+import { isExactNumber } from '../../src/definitions/schema/exact-numbers.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { describeFileError } from '../foundation/file-errors.ts'
 import { describeMistake, findSubject, type Mistake, type ReadSection, toMistakeText } from './sections.ts'
@@ -95,7 +96,7 @@ export class NetworkFile {
         const { value, comment } = node
         if (value === null && comment && /^\S/.test(comment) && isSeq(path.at(-1)))
           this.#addMistake(node, `write "#${comment.split('\n')[0]}" in quotes: an unquoted # begins a comment`)
-        if (typeof value === 'number' && !isExact(value))
+        if (typeof value === 'number' && !isExact(value, node.source))
           this.#addMistake(node, 'this number cannot be stored exactly: quote it if it is text')
       },
     })
@@ -215,8 +216,10 @@ function listDuplicateNames({ visit, isScalar }: Yaml, document: Document): numb
   return offsets
 }
 
-function isExact(value: number): boolean {
-  return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value))
+/** Whether the controller stores a number as it is written. YAML also has numbers to the bases 8 and 16, and a plus before a number. */
+function isExact(value: number, source = String(value)): boolean {
+  if (!Number.isFinite(value)) return false
+  return isExactNumber(/^0[ox]/.test(source) ? String(BigInt(source)) : source.replace(/^\+/, ''))
 }
 
 function makeFileError(file: string, lines: LineCounter, offset: number, reason: string): CommandError {

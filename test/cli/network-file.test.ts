@@ -18,10 +18,11 @@ import { useController } from '../world/use-controller.ts'
 
 const world = useController()
 const env = cleanEnvironment()
+let people: People
 
 beforeAll(async () => {
   const { url, rootPem } = await world.listen()
-  const people = await People.in(world, 'operator')
+  people = await People.in(world, 'operator')
   writeProfiles(env, { test: { url, rootPem, token: people.token } })
   await configureNetwork(people)
 })
@@ -66,6 +67,21 @@ describe('plan', () => {
     expect(stderr).toBe('')
     expect(stdout).toBe('Nothing would change.\n')
     expect(code).toBe(0)
+  })
+
+  it('shows nothing for the export of large numbers, which are stored exactly', async () => {
+    const numbers = '[1000000000000000000, 1e21, 9007199254740994, -9007199254740992, 0.1, 5e-324]'
+    const type = await people.manage('POST', '/config-types', { name: 'numbers' })
+    const body = { name: 'numbers', configTypeId: type.id, data: { numbers: JSON.parse(numbers) } }
+    const config = await people.manage('POST', '/configs', body)
+    const file = fileOf((await cli('export')).stdout)
+
+    const { stdout, stderr } = await cli('plan', '-f', file, '--prune')
+
+    await people.manage('DELETE', `/configs/${config.id}`)
+    await people.manage('DELETE', `/config-types/${type.id}`)
+    expect(stderr).toBe('')
+    expect(stdout).toBe('Nothing would change.\n')
   })
 
   it('shows each change and who would gain and lose access, and exits with 3', async () => {
@@ -263,6 +279,20 @@ describe('plan', () => {
       '4:15',
       /exactly/,
     ],
+    [
+      'a number with more digits than are stored',
+      'version: 1\nservices:\n  - name: a\n    tags: {n: 9007199254740993}\n',
+      '4:15',
+      /exactly/,
+    ],
+    [
+      'such a fraction',
+      'version: 1\nservices:\n  - name: a\n    tags: {n: 3.14159265358979323846}\n',
+      '4:15',
+      /exactly/,
+    ],
+    ['such a hexadecimal number', 'version: 1\nx:\n  - tags: {n: 0x20000000000001}\n', '3:15', /exactly/],
+    ['a number that is too large', 'version: 1\nx:\n  - tags: {n: 1e400}\n', '3:15', /exactly/],
     ['an unknown tag', 'version: 1\nservices: !code []\n', '2:11', /tag/],
   ])('refuses a file with %s by line and column', async (_what, text, place, reason) => {
     const file = fileOf(text)

@@ -46,14 +46,20 @@ function findStringEnd(json: string, start: number): number {
 }
 
 function assertExact(token: string): void {
-  const value = Number(token)
-  const original = parseDecimal(token)
-  if (Number.isFinite(value) && isSameNumber(original, parseDecimal(String(value)))) return
-  const isFraction = original.exponent < 0
-  if (isFraction && value !== 0 && Number.isFinite(value) && original.digits.length <= MAX_FRACTION_DIGITS) return
+  if (isExactNumber(token)) return
   throw errors.COULD_NOT_PARSE_BODY({
     message: `the number ${toPrintable(token)} is too large or too precise: it would come back as another one`,
   })
+}
+
+/** Whether a number is read back as it is written. @param token a number as JSON has it */
+export function isExactNumber(token: string): boolean {
+  const value = Number(token)
+  if (!Number.isFinite(value)) return false
+  const original = parseDecimal(token)
+  if (isSameNumber(original, parseDecimal(String(value)))) return true
+  const isFraction = original.exponent < 0
+  return isFraction && value !== 0 && original.digits.length <= MAX_FRACTION_DIGITS
 }
 
 /** ±digits × 10^exponent, without zeros at either end of the digits. */
