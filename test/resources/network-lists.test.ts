@@ -1,8 +1,9 @@
 // The overview of administrators: the summary, the role attributes in use, the controllers and their settings.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { listApiPaths } from '../../server/api/mount-points.ts'
+import { controllerSettings } from '../../src/definitions/resources/controller-settings.ts'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
-import { newEntity } from '../../src/storage/entities/entities.ts'
+import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { type Management, managementOf } from '../world/management.ts'
 import { useController } from '../world/use-controller.ts'
@@ -264,6 +265,59 @@ describe('controller settings', () => {
     expect(again).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
     expect(unknown).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
     expect(none).toMatchObject({ status: 400, code: 'COULD_NOT_VALIDATE', field: 'controllerId' })
+  })
+
+  it.each([
+    '',
+    'not a uri',
+    'app.example.com/callback',
+    '//app.example.com/callback',
+    '/auth/callback',
+    'https:',
+    ' https://app.example.com/callback',
+    'https://app.example.com/call back',
+    'https://app.example.com/callback\n',
+    'https://app.example.com/callback#',
+    'https://app.example.com/#/callback',
+    'javascript:alert(1)',
+    'JavaScript://app.example.com/%0aalert(1)',
+    'data:text/html,<script>alert(1)</script>',
+  ])('send clients nowhere but to absolute URIs: %j is refused', async (uri) => {
+    for (const member of ['redirectUris', 'postLogoutUris']) {
+      const oidc = { [member]: ['https://a', uri] }
+      expect(await manage.refusal('PATCH', '/controller-settings/global', { oidc })).toEqual({
+        status: 400,
+        code: 'COULD_NOT_VALIDATE',
+        field: `oidc.${member}`,
+        ...(uri && { value: uri }),
+      })
+    }
+  })
+
+  it('that an earlier version stored stay readable, and other members can change', async () => {
+    const oidc = { redirectUris: ['https://a/#b'], postLogoutUris: [] }
+    await world.system.write(async (tx) => {
+      const previous = await get(tx, controllerSettings, 'global')
+      await world.controller.entities.update(tx, controllerSettings, previous, { oidc })
+    })
+    const read = await manage.get('/controller-settings/global')
+    await manage.change('PATCH', '/controller-settings/global', { oidc: { postLogoutUris: ['https://b'] } })
+
+    expect(read.oidc).toEqual(oidc)
+    expect((await manage.get('/controller-settings/global')).oidc).toEqual({ ...oidc, postLogoutUris: ['https://b'] })
+  })
+
+  it('may send clients to applications of any other scheme, and hold wildcards, which are compared as they are', async () => {
+    const redirectUris = [
+      'com.example.app:/callback',
+      'http://127.0.0.1:*/auth/callback',
+      'http://[::1]:8080/auth/callback?x=y',
+      'https://*.example.org/cb',
+      'openziti://auth/callback',
+    ]
+    await manage.change('PATCH', '/controller-settings/global', { oidc: { redirectUris } })
+
+    expect((await manage.get('/controller-settings/global')).oidc.redirectUris).toEqual(redirectUris)
   })
 
   it('can be sent back as they were read', async () => {

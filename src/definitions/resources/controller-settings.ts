@@ -1,11 +1,23 @@
 // Settings that controllers receive: for all of them, and for single ones those that differ.
-import { f } from '../schema/fields.ts'
+import { f, type Objection } from '../schema/fields.ts'
 import { defineResource } from './define.ts'
 
 /** The settings that hold wherever a controller has none of its own. */
 export const GLOBAL_SETTINGS = 'global'
 
-const uris = (summary: string) => f.strings({ nullable: true, omitNull: true, summary })
+// RFC 3986, section 4.3: without a fragment. It is compared as text, so that a wildcard may stand anywhere.
+const ABSOLUTE_URI = /^[a-z][a-z\d+.-]*:[\w.~:/?@!$&'()*+,;=%[\]-]+$/i
+/** The schemes of URIs that are content or code, and lead to no client. */
+const REFUSED_SCHEME = /^(?:javascript|data):/i
+
+function checkUris(uris: readonly string[]): Objection | undefined {
+  const invalid = uris.find((uri) => !ABSOLUTE_URI.test(uri) || REFUSED_SCHEME.test(uri))
+  return invalid === undefined
+    ? undefined
+    : { reason: 'must be absolute URIs without a fragment, and neither javascript: nor data:', value: invalid }
+}
+
+const uris = (summary: string) => f.strings({ nullable: true, omitNull: true, objection: checkUris, summary })
 
 export const controllerSettings = defineResource({
   name: 'controller-setting',
