@@ -92,8 +92,11 @@ export interface Call<B = unknown> {
   readonly accessToken: AccessToken | undefined
   /** Whether the client asks for a WebSocket, which a response may begin. */
   asksForWebSocket(): boolean
-  /** The ports of the connection. To read them is a call to the system, which few operations need. */
-  readonly socket: Pick<Socket, 'localPort' | 'remotePort'>
+  /**
+   * The ports of the connection, and whether its client is gone. To read ports is a call to the system, which few operations
+   * need.
+   */
+  readonly socket: Pick<Socket, 'localPort' | 'remotePort' | 'destroyed'>
   /** The sources of what is measured of this process. */
   readonly monitor: Monitor
 }

@@ -1,4 +1,5 @@
 // The network as a file: exports what administrators configured, compares it with a file, and applies one.
+import { Readable } from 'node:stream'
 import type { Controller } from '../../../src/controller/controller.ts'
 import type { SizeLimit } from '../../../src/definitions/schema/body-sizes.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
@@ -100,10 +101,13 @@ export const networkFileOperations: readonly AnyOperation[] = [
     hasNoTimeout: true,
     returns: { kind: 'data', schema: listOf(planItemSchema), isPage: true },
     errorStatuses: [404, 409],
-    async run({ controller, context, query, body }) {
-      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true })
+    async run({ controller, context, query, body, socket }) {
+      const isStopped = () => socket.destroyed
+      const plan = await planNetwork(controller, context, body, { isPruning: query.prune === true, isStopped })
       const dryRun = controller.contexts.create(context.caller, context.origin, true)
-      await checkSteps(controller.entities, dryRun, plan.steps)
+      await checkSteps(controller.entities, dryRun, plan.steps, isStopped)
+      // The client is gone, and the checks have ended early.
+      if (isStopped()) return streamItems(Readable.from([]))
       const options = { isPruning: query.prune === true, hasUnlisted: query.unlisted === true }
       return streamItems(renderPlan(controller, context, plan, options))
     },
@@ -189,7 +193,7 @@ async function* renderProgress(
     JSON.stringify({ ...countSteps(steps.slice(0, stepCount)), total: steps.length, failure }),
   ]
   try {
-    for await (stepCount of applySteps(entities, context, steps, signal)) yield render(null)
+    for await (stepCount of applySteps(entities, context, steps, () => signal.aborted)) yield render(null)
   } catch (error) {
     if (stepCount === 0 || !(error instanceof ControllerError)) throw error
     yield render(describeApplyFailure(error))

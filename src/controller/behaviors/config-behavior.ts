@@ -2,32 +2,24 @@
 
 import type { configs } from '../../definitions/resources/configs.ts'
 import type { Entity } from '../../definitions/resources/define.ts'
-import type { ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
+import type { CheckedData, ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
 import type { Behavior, Draft } from '../../storage/behavior.ts'
 import type { Context, ReadContext, WriteContext } from '../../storage/transactions/context.ts'
 
 type ConfigRecord = Entity<typeof configs>
 
-/** The schema that the data was found to match, as text; null if the type has none. */
-interface PreparedConfig {
-  readonly schema: string | null
-}
-
-export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig | undefined> {
+export class ConfigBehavior implements Behavior<typeof configs, CheckedData | undefined> {
   readonly #schemas: ConfigSchemas
 
   constructor(schemas: ConfigSchemas) {
     this.#schemas = schemas
   }
 
-  prepareCreate(context: Context, { next }: Draft<typeof configs>): Promise<PreparedConfig> {
+  prepareCreate(context: Context, { next }: Draft<typeof configs>): Promise<CheckedData> {
     return this.#requireMatch(context, next, undefined)
   }
 
-  async prepareUpdate(
-    context: Context,
-    { next, previous }: Draft<typeof configs>,
-  ): Promise<PreparedConfig | undefined> {
+  async prepareUpdate(context: Context, { next, previous }: Draft<typeof configs>): Promise<CheckedData | undefined> {
     return isToBeChecked(next, previous) ? this.#requireMatch(context, next, undefined) : undefined
   }
 
@@ -36,7 +28,7 @@ export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig |
     tx: WriteContext,
     next: ConfigRecord,
     previous: ConfigRecord | undefined,
-    prepared: PreparedConfig | undefined,
+    prepared: CheckedData | undefined,
   ): Promise<void> {
     if (isToBeChecked(next, previous)) await this.#requireMatch(tx, next, prepared)
   }
@@ -44,8 +36,8 @@ export class ConfigBehavior implements Behavior<typeof configs, PreparedConfig |
   async #requireMatch(
     { db }: Pick<ReadContext, 'db'>,
     { configTypeId, data }: ConfigRecord,
-    checked: PreparedConfig | undefined,
-  ): Promise<PreparedConfig> {
+    checked: CheckedData | undefined,
+  ): Promise<CheckedData> {
     const type = await db.selectFrom('config_types').select('schema').where('id', '=', configTypeId).executeTakeFirst()
     const schema = type?.schema ?? null
     if (schema !== null && schema !== checked?.schema) this.#schemas.assertMatches(schema, data)

@@ -17,6 +17,8 @@ const COMPILE_TIMEOUT_MS = 1000
 // A megabyte of data validates in a fifth of this. A pattern or a recursion may never terminate.
 const VALIDATE_TIMEOUT_MS = 250
 
+const CHECK_FAILURE = 'cannot be checked against the schema of its type'
+
 const options: Options = {
   // Errors carry the value of the failing member only in verbose mode.
   verbose: true,
@@ -24,6 +26,12 @@ const options: Options = {
   strict: false,
   ownProperties: true,
   logger: false,
+}
+
+/** The result of a check of data before its transaction. */
+export interface CheckedData {
+  /** The schema that the data was found to match, as text; null if its type has none. */
+  readonly schema: string | null
 }
 
 export class ConfigSchemas {
@@ -65,11 +73,17 @@ export class ConfigSchemas {
   /**
    * The first member of `data` that does not match, or undefined.
    * @param schemaText the schema as it is stored
+   * @param failure the beginning of the error of a check that takes too long
    * @throws COULD_NOT_VALIDATE if the schema is not usable, or the check takes too long
    */
-  findProblem(schemaText: string, data: unknown): Problem | undefined {
+  findProblem(schemaText: string, data: unknown, failure = CHECK_FAILURE): Problem | undefined {
     const check = this.#getValidator(schemaText)
-    return validateInTime(check, data) ? undefined : describeProblem(check.errors?.[0])
+    return validateInTime(check, data, failure) ? undefined : describeProblem(check.errors?.[0])
+  }
+
+  /** Compiles a schema, unless that is done already. @throws COULD_NOT_VALIDATE if it is not usable */
+  prepare(schemaText: string): void {
+    this.#getValidator(schemaText)
   }
 
   #getValidator(schemaText: string): ValidateFunction {
@@ -127,11 +141,10 @@ function toCause({ field, reason, value }: Problem): FieldCause {
   return { field: field || '(root)', reason, value }
 }
 
-function validateInTime(check: ValidateFunction, data: unknown): boolean {
+function validateInTime(check: ValidateFunction, data: unknown, failure: string): boolean {
   try {
     return runWithin(VALIDATE_TIMEOUT_MS, () => check(data))
   } catch (error) {
-    const reason = `cannot be checked against the schema of its type: ${(error as Error).message}`
-    throw invalidError('data', reason)
+    throw invalidError('data', `${failure}: ${(error as Error).message}`)
   }
 }

@@ -2,22 +2,39 @@
 
 import { configTypes } from '../../definitions/resources/config-types.ts'
 import { configs } from '../../definitions/resources/configs.ts'
-import { ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
+import { type CheckedData, ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
 import type { Problem } from '../../definitions/schema/validate.ts'
 import { invalidError, toPrintable } from '../../foundation/errors.ts'
 import type { ReadContext } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
+import { toFileError } from './plan-records.ts'
 import type { ChangeStep, CreateStep, PlanStep } from './plan-step.ts'
+
+/** A check that takes longer is a slow one: usual data takes a tenth of a millisecond. */
+const SLOW_CHECK_MS = 5
+// The largest file, of data of a megabyte each, takes less on a slow machine.
+const MAX_SLOW_CHECKS_MS = 2000
+
+interface PlannedType {
+  readonly name: string
+  /** Its schema as text after the plan, or null if it has none. */
+  readonly schema: string | null
+}
 
 export class ConfigDataRules {
   readonly #schemas = new ConfigSchemas()
-  /** By config type: its schema as text after the plan, or null if it has none. */
-  readonly #schemaTexts: ReadonlyMap<string, string | null>
-  readonly #plannedTypeIds: ReadonlySet<string>
+  /** By id. */
+  readonly #types: ReadonlyMap<string, PlannedType>
+  readonly #compiledTypeIds = new Set<string>()
+  /** By config type: the error for which the file does not create or change it. */
+  readonly #refusals = new Map<string, unknown>()
+  /** The CPU time of slow checks. */
+  #slowChecksMs = 0
+  /** The error after which no data is checked. */
+  #failure: unknown
 
-  private constructor(schemaTexts: ReadonlyMap<string, string | null>, plannedTypeIds: ReadonlySet<string>) {
-    this.#schemaTexts = schemaTexts
-    this.#plannedTypeIds = plannedTypeIds
+  private constructor(types: ReadonlyMap<string, PlannedType>) {
+    this.#types = types
   }
 
   /** The schemas of the config types that the steps change, and of those that their configs have. */
@@ -28,32 +45,65 @@ export class ConfigDataRules {
         ? []
         : await db
             .selectFrom('config_types')
-            .select(['id', 'schema'])
+            .select(['id', 'name', 'schema'])
             .where(isOneOf(db, 'id', [...typeIds]))
             .execute()
-    const schemaTexts = new Map(rows.map(({ id, schema }) => [id, schema]))
-    const plannedTypeIds = new Set<string>()
+    const types = new Map<string, PlannedType>(rows.map(({ id, ...type }) => [id, type]))
     for (const step of steps) {
-      if (step.action === 'delete' || step.fileResource.resource.plural !== configTypes.plural) continue
-      plannedTypeIds.add(step.id)
-      schemaTexts.set(step.id, step.after.schema ? JSON.stringify(step.after.schema) : null)
+      if (!isTypeStep(step)) continue
+      const { name, schema } = step.after
+      types.set(step.id, { name: name as string, schema: schema ? JSON.stringify(schema) : null })
     }
-    return new ConfigDataRules(schemaTexts, plannedTypeIds)
+    return new ConfigDataRules(types)
   }
 
-  /** Whether the step is of a config whose type the plan changes: the stored schema says nothing about its data. */
-  hasPlannedType(step: PlanStep): boolean {
-    return isConfigStep(step) && this.#plannedTypeIds.has(step.after.configTypeId as string)
-  }
-
-  /** @throws COULD_NOT_VALIDATE if the step sets config data that breaks the schema of its type, by its place in the file */
-  requireMatch(step: PlanStep): void {
-    if (!isConfigStep(step) || !setsData(step)) return
-    const schemaText = this.#schemaTexts.get(step.after.configTypeId as string)
-    if (schemaText === undefined || schemaText === null) return
-    const problem = this.#schemas.findProblem(schemaText, step.after.data)
+  /**
+   * Checks the config data that a step sets, and returns what the behavior of configs would prepare; undefined if it sets none.
+   * @throws COULD_NOT_VALIDATE if the data breaks the schema that its type has after the plan, by its place in the file. After a
+   * check that takes too long, by itself or together with others, this error is that of all further configs.
+   */
+  requireMatch(step: PlanStep): CheckedData | undefined {
+    if (!isConfigStep(step) || !setsData(step)) return undefined
+    const typeId = step.after.configTypeId as string
+    const error = this.#failure ?? this.#refusals.get(typeId)
+    if (error) throw error
+    const { name, schema = null } = this.#types.get(typeId) ?? {}
+    if (schema === null) return { schema }
+    const problem = this.#findProblem(step, { typeId, name, schema })
     if (problem) throw toDataError(step, problem)
+    return { schema }
   }
+
+  /** Leaves the data of a config type unchecked, if the step is of one: its own rules refuse it. */
+  skipRefused(step: PlanStep, error: unknown): void {
+    if (isTypeStep(step)) this.#refusals.set(step.id, error)
+  }
+
+  #findProblem(
+    step: CreateStep | ChangeStep,
+    { typeId, name, schema }: { readonly typeId: string; readonly name: unknown; readonly schema: string },
+  ): Problem | undefined {
+    const failure = `cannot be checked against the schema of its type ${JSON.stringify(toPrintable(name))}`
+    try {
+      // The first compilation is not counted, because a file may have many types.
+      if (!this.#compiledTypeIds.has(typeId)) this.#schemas.prepare(schema)
+      this.#compiledTypeIds.add(typeId)
+      const before = process.cpuUsage()
+      const problem = this.#schemas.findProblem(schema, step.after.data, failure)
+      const { user, system } = process.cpuUsage(before)
+      const checkMs = (user + system) / 1000
+      if (checkMs > SLOW_CHECK_MS) this.#slowChecksMs += checkMs
+      if (this.#slowChecksMs > MAX_SLOW_CHECKS_MS) throw invalidError('data', `${failure}: such checks take too long`)
+      return problem
+    } catch (error) {
+      this.#failure = toFileError(error, step)
+      throw this.#failure
+    }
+  }
+}
+
+function isTypeStep(step: PlanStep): step is CreateStep | ChangeStep {
+  return step.action !== 'delete' && step.fileResource.resource.plural === configTypes.plural
 }
 
 function isConfigStep(step: PlanStep): step is CreateStep | ChangeStep {

@@ -37,13 +37,14 @@ export interface NetworkPlan {
 /**
  * Compares a file with the network. Members that the file leaves out keep their values; of a new record they have their defaults.
  * @param isPruning whether records that the file does not name are deleted, of the resources that it has a section for
+ * @param isStopped ends early the search for further mistakes
  * @throws COULD_NOT_VALIDATE and COULD_NOT_PARSE_BODY for the mistakes in the file, by their places
  */
 export async function planNetwork(
   { auth, entities }: { readonly auth: Auth; readonly entities: EntityStore },
   context: Context,
   sections: readonly NetworkSection[],
-  { isPruning }: { readonly isPruning: boolean },
+  { isPruning, isStopped }: { readonly isPruning: boolean; readonly isStopped?: () => boolean },
 ): Promise<NetworkPlan> {
   const mistakes = new FileMistakes()
   const { byResource, unplacedNames } = readEntries(sections, mistakes)
@@ -64,7 +65,7 @@ export async function planNetwork(
   }
   if (!mistakes.isEmpty) {
     // The rules that other records break are reported at once. What else fails then may be a consequence.
-    await prepareSteps(entities, context, planning.steps, { mistakes }).catch(() => undefined)
+    await prepareSteps(entities, context, planning.steps, { mistakes, isStopped }).catch(() => undefined)
     mistakes.throwIfAny()
   }
   requireOwnRights(auth, planning)
