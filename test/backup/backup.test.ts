@@ -174,6 +174,37 @@ describe('a backup', () => {
     expect((await verifyBackup({ file })).findings).toEqual(findings)
   })
 
+  it.each([
+    'config.yaml',
+    'audit.key',
+    'secrets.key',
+    'pki/root.crt',
+    'pki/intermediate.key',
+    'pki/server.key',
+    'pki/trust-domain',
+  ])('that could not be restored, because %s is missing, replaces nothing', async (name) => {
+    writeFileSync(file, 'the backup before')
+    rmSync(join(directory, name))
+
+    await expect(createBackup({ directory, file, now: NOW })).rejects.toMatchObject({
+      name: 'BackupError',
+      code: 'BACKUP_FAILED',
+      message: expect.stringContaining(name),
+    })
+
+    expect(readFileSync(file, 'utf8')).toBe('the backup before')
+    expect(readdirSync(folder)).toEqual(['backup'])
+    expect(readdirSync(directory).filter((entry) => entry.startsWith('.backup-'))).toEqual([])
+  })
+
+  it('needs no key of the root, which can be stored elsewhere', async () => {
+    rmSync(join(directory, 'pki', 'root.key'))
+
+    await createBackup({ directory, file, now: NOW })
+
+    expect((await verifyBackup({ file })).findings).toEqual([])
+  })
+
   it('that cannot be written leaves nothing behind', async () => {
     await expect(createBackup({ directory, file: join(folder, 'missing', 'backup'), now: NOW })).rejects.toThrow(
       /ENOENT/,

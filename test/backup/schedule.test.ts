@@ -95,6 +95,21 @@ describe('scheduled backups', () => {
     rmSync(folder, { recursive: true })
   })
 
+  it.each(['scheduled', 'snapshot'] as const)('that fail delete none of those before: %s', async (kind) => {
+    const { clock, controller } = await open({ 'backup.keep': 1 })
+    await controller.backups.create(kind)
+    const before = names()
+    clock.advance(HOUR_MS)
+    rmSync(getDataPaths(world.directory).secretsKey)
+
+    await expect(controller.backups.create(kind)).rejects.toMatchObject({
+      code: 'BACKUP_FAILED',
+      message: expect.stringContaining('secrets.key is missing'),
+    })
+
+    expect(names()).toEqual(before)
+  })
+
   it('can be turned off', async () => {
     const { clock, controller } = await open({ 'backup.every': 'off' })
     clock.advance(1000 * HOUR_MS)

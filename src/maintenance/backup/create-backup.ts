@@ -31,6 +31,7 @@ import { copyDatabaseInto } from '../../storage/sqlite/copy-database.ts'
 import { findDefects } from '../integrity/check-database.ts'
 import { encrypt } from './age.ts'
 import { BackupError, toBackupError } from './backup-error.ts'
+import { findMissingEssential, type MissingEssential } from './essential-files.ts'
 import { type BackupFile, MANIFEST_NAME, type Manifest, renderManifest } from './manifest.ts'
 import { type BackupOwner, readOwner } from './owner.ts'
 import { readBackup } from './read-backup.ts'
@@ -70,7 +71,8 @@ const HASH_BYTES = 1024 * 1024
 
 /**
  * Makes a backup.
- * @throws BackupError if there is no space, or the backup could not be read back; then nothing has changed
+ * @throws BackupError if there is no space, a file is missing that a restore requires, or the backup could not be read back; then nothing
+ * has changed
  */
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const { directory, file, passphrase, now } = options
@@ -110,19 +112,38 @@ type WithRights = <T>(work: () => T) => T
 /** By their path in the data directory. */
 type SmallFiles = ReadonlyMap<string, Buffer>
 
-/** Copies the database, and reads the other files as they are before and after it: they belong together if they are the same. */
+/**
+ * Copies the database, and reads the other files as they are before and after it: they belong together if they are the same.
+ * @throws BackupError if they change all the time, or a controller could not start with them
+ */
 async function copyTogether(directory: string, copy: string): Promise<SmallFiles> {
   let files = readSmallFiles(directory)
   for (let attempt = 1; ; attempt++) {
     await copyDatabaseInto(getDataPaths(directory).database, copy)
+    // Between the two, so that it was found in the files that are packed.
+    const missing = findMissingEssential(directory)
     const filesAfter = readSmallFiles(directory)
-    if (isSame(files, filesAfter)) return files
+    if (isSame(files, filesAfter)) {
+      if (missing) throw incompleteError(directory, missing)
+      return files
+    }
     if (attempt === MAX_ATTEMPTS) {
       const message = `the keys or settings in ${directory} changed during each of ${MAX_ATTEMPTS} attempts`
       throw new BackupError('BACKUP_FAILED', message, 'run the command again')
     }
     files = filesAfter
   }
+}
+
+/** A backup that no restore accepts must not take the place of one that it accepts. */
+function incompleteError(directory: string, { reason, cause }: MissingEssential): BackupError {
+  const message = `a backup of ${directory} could not be restored: ${reason}`
+  return new BackupError(
+    'BACKUP_FAILED',
+    message,
+    'restore the file from an earlier backup; nothing was changed',
+    cause,
+  )
 }
 
 /** Reads keys, certificates and settings at once, in one turn of the event loop. */

@@ -7,7 +7,6 @@ import { closeSync, existsSync, fsyncSync, mkdtempSync, openSync, rmSync, writeS
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Instant } from '../../foundation/clock.ts'
-import { Authority } from '../../pki/authority.ts'
 import { createPrivateDirectory, syncDirectory } from '../../pki/files.ts'
 import {
   completeRestore,
@@ -23,6 +22,7 @@ import { continueAfter, readCommitPosition } from '../../storage/sqlite/commit-p
 import { lockDirectory } from '../../storage/sqlite/directory-lock.ts'
 import { checkDatabaseFile } from '../integrity/check-database.ts'
 import { damagedError, toBackupError } from './backup-error.ts'
+import { findMissingEssential } from './essential-files.ts'
 import { toFileTime } from './file-names.ts'
 import type { Manifest } from './manifest.ts'
 import { type BackupSource, readBackup } from './read-backup.ts'
@@ -140,14 +140,8 @@ async function unpackBackup(source: BackupSource, folder: string): Promise<Verif
   const manifest = await readBackup(source, (name, content) => unpackFile(folder, name, content))
   requireKnownMigrations(manifest.migrations)
   const paths = getDataPaths(folder)
-  for (const path of [paths.config, paths.auditKey, paths.secretsKey]) {
-    if (!existsSync(path)) throw damagedError(source.file, `${path.slice(folder.length + 1)} is missing in it`)
-  }
-  try {
-    runAsOwner(folder, () => Authority.load(paths.pki))
-  } catch (error) {
-    throw damagedError(source.file, `its certificates cannot be used: ${(error as Error).message}`, error)
-  }
+  const missing = findMissingEssential(folder)
+  if (missing) throw damagedError(source.file, missing.reason, missing.cause)
   for (const each of [paths.pki, folder]) syncDirectory(each)
   return { manifest, findings: (await checkDatabaseFile(paths)).findings }
 }
