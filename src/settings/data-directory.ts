@@ -191,6 +191,11 @@ export function stageRestore(directory: string, folder: string, time: string, na
 export function completeRestore(directory: string): string | undefined {
   const staged = join(directory, STAGED_RESTORE)
   if (!isExistingPath(staged)) return undefined
+  // It was complete before its folder was removed, and that was interrupted.
+  if (!isExistingPath(join(staged, RESTORE_FILE))) {
+    rmSync(staged, { recursive: true })
+    return undefined
+  }
   const { replaced, names } = JSON.parse(readFileSync(join(staged, RESTORE_FILE), 'utf8')) as StagedRestore
   const folder = join(directory, replaced)
   createPrivateDirectory(folder)
@@ -208,6 +213,11 @@ export function completeRestore(directory: string): string | undefined {
   if (isEmpty) rmdirSync(folder)
   syncDirectory(directory)
   return isEmpty ? undefined : folder
+}
+
+/** Removes the folder in which a backup was unpacked: it contains keys. The caller holds the lock of the directory. */
+export function removeUnpackedBackup(directory: string): void {
+  runAsOwner(directory, () => rmSync(join(directory, UNPACKED_BACKUP), { recursive: true, force: true }))
 }
 
 /** Whether the directory has a database; an empty file does not count. */

@@ -414,12 +414,26 @@ describe('a restore', () => {
     for (const [at, path] of killed.entries()) {
       lockDirectory(path)()
 
-      const content = contentOf(path)
-      delete content['restored.unfinished/restore.json']
-      const isBefore = Object.keys(content).some((name) => name.startsWith('restored.unfinished'))
-      if (isBefore) for (const name of Object.keys(before)) expect(content[name], `moment ${at}`).toBe(before[name])
-      else expect(content, `moment ${at}`).toEqual(after)
+      expect([before, after], `moment ${at}`).toContainEqual(contentOf(path))
+      expect(
+        readdirSync(path).filter((name) => name.startsWith('restored')),
+        `moment ${at}`,
+      ).toEqual([])
     }
+  })
+
+  it.each([
+    ['its end, when it removes its folder', 'restored', []],
+    ['its beginning, when it unpacks the backup', 'restored.unfinished', ['secrets.key', 'controller.db']],
+  ])('that was killed at %s leaves nothing after the next start', (_step, name, entries) => {
+    const before = contentOf(directory)
+    mkdirSync(join(directory, name))
+    for (const entry of entries) writeFileSync(join(directory, name, entry), 'of the backup')
+
+    lockDirectory(directory)()
+
+    expect(existsSync(join(directory, name))).toBe(false)
+    expect(contentOf(directory)).toEqual(before)
   })
 
   it('completes what is staged once, and only once', () => {

@@ -13,6 +13,7 @@ import {
   DataDirectoryError,
   getDataPaths,
   hasOnlyOwnFiles,
+  removeUnpackedBackup,
   runAsOwner,
   stageRestore,
   UNPACKED_BACKUP,
@@ -105,7 +106,7 @@ export async function withUnpackedBackup<T>(
   work: (backup: VerifiedBackup, folder: string) => Promise<T>,
 ): Promise<T> {
   const folder = join(directory, UNPACKED_BACKUP)
-  const removeFolder = () => runAsOwner(directory, () => rmSync(folder, { recursive: true, force: true }))
+  const removeFolder = () => removeUnpackedBackup(directory)
   const discard = removeOnExit(removeFolder)
   try {
     removeFolder()

@@ -8,6 +8,7 @@ import {
   DataDirectoryError,
   LOCK_FILE,
   removeBackupWorkspaces,
+  removeUnpackedBackup,
   restrictAccess,
   runAsOwner,
 } from '../../settings/data-directory.ts'
@@ -24,7 +25,7 @@ export class DirectoryLockedError extends Error {
 
 /**
  * Locks a directory, removes the rights of other accounts to its files, completes a restore that was
- * interrupted, and removes what an interrupted backup left. Returns the function that releases the lock.
+ * interrupted, and removes what an interrupted backup or its unpacking left. Returns the function that releases the lock.
  * @throws DirectoryLockedError if another process holds it, DataDirectoryError if it cannot be taken for any other reason
  */
 export function lockDirectory(directory: string, access: AccessOptions = {}): () => void {
@@ -33,6 +34,7 @@ export function lockDirectory(directory: string, access: AccessOptions = {}): ()
     const file = lockFile(directory)
     try {
       completeRestore(directory)
+      removeUnpackedBackup(directory)
       removeBackupWorkspaces(directory)
     } catch (error) {
       file.close()
