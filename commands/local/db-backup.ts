@@ -51,6 +51,9 @@ export class DbBackup extends PrintingCommand {
     const { args, flags } = await this.parse(DbBackup)
     const directory = await findDataDirectory(flags['data-dir'])
     await assertInitialized(directory)
+    const { isRestoreUnfinished } = await import('../../src/settings/data-directory.ts')
+    // Whatever locks the directory completes the restore.
+    if (isRestoreUnfinished(directory)) await assertStopped(directory)
     const { path: file, status } = await findBackupTarget(resolve(args.file as string), directory)
     const passphrase = await readPassphraseFile(flags['passphrase-file'])
     const { readBackupManifest } = await import('../../src/maintenance/backup/read-backup.ts')

@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -16,6 +17,8 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { createBackup } from '../../src/maintenance/backup/create-backup.ts'
+import { stageRestore } from '../../src/settings/data-directory.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
@@ -98,6 +101,58 @@ describe('controller db backup', () => {
     expect(text.stderr).toContain('is not a backup of a controller')
     expect(system.code).toBe(1)
     expect(system.stderr).toMatch(/^\/proc\/controller\.tar\.gz cannot be written: .*\nTry: name a file in a directory/)
+  })
+})
+
+describe('controller db backup after a restore was interrupted', () => {
+  /** Makes a directory in which the restore of another token key was killed after the first of its files. */
+  function interruptRestore(name: string): string {
+    const path = join(folder, name)
+    const staging = join(path, 'restored.unfinished')
+    for (const to of [path, staging])
+      cpSync(directory, to, { recursive: true, filter: (from) => !/backups/.test(from) })
+    for (const entry of readdirSync(staging)) if (/^(lock|before)/.test(entry)) rmSync(join(staging, entry))
+    writeFileSync(join(staging, 'token.key'), Buffer.alloc(32, 7))
+    stageRestore(path, staging, 'now', readdirSync(staging))
+    mkdirSync(join(path, 'before-restore-now'))
+    renameSync(join(path, 'config.yaml'), join(path, 'before-restore-now', 'config.yaml'))
+    renameSync(join(path, 'restored', 'config.yaml'), join(path, 'config.yaml'))
+    return path
+  }
+
+  it('completes it, and backs up what was restored', async () => {
+    const path = interruptRestore('completed')
+    const target = join(folder, 'completed.tar.gz')
+    const elsewhere = join(folder, 'completed-elsewhere')
+
+    const { code, stderr } = await cli('db', 'backup', target, '--data-dir', path)
+    await cli('db', 'restore', target, '--data-dir', elsewhere)
+
+    expect([code, stderr]).toEqual([0, ''])
+    expect(existsSync(join(path, 'restored'))).toBe(false)
+    expect(readFileSync(join(elsewhere, 'token.key'))).toEqual(Buffer.alloc(32, 7))
+  })
+
+  it('is refused while another process holds the directory, or if the restore begins meanwhile', async () => {
+    const path = interruptRestore('held')
+    renameSync(join(path, 'restored'), join(path, 'hidden'))
+    const unlock = lockDirectory(path)
+    renameSync(join(path, 'hidden'), join(path, 'restored'))
+    const target = join(folder, 'held.tar.gz')
+
+    const refusal = await cli('db', 'backup', target, '--data-dir', path)
+    const meanwhile = createBackup({ directory: path, file: target, now: 0 })
+
+    expect([refusal.code, refusal.stderr]).toEqual([
+      8,
+      expect.stringMatching(/^another controller, .*\nTry: stop it first\n$/),
+    ])
+    await expect(meanwhile).rejects.toMatchObject({
+      code: 'BACKUP_FAILED',
+      message: expect.stringContaining('a restore'),
+    })
+    expect(existsSync(target)).toBe(false)
+    unlock()
   })
 })
 

@@ -23,7 +23,13 @@ import { createGzip } from 'node:zlib'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import { version } from '../../foundation/version.ts'
 import { isUnfinished, syncDirectory } from '../../pki/files.ts'
-import { createBackupWorkspace, getDataPaths, isExistingPath, runAsOwner } from '../../settings/data-directory.ts'
+import {
+  createBackupWorkspace,
+  getDataPaths,
+  isExistingPath,
+  isRestoreUnfinished,
+  runAsOwner,
+} from '../../settings/data-directory.ts'
 import { listAppliedMigrations } from '../../storage/migrate.ts'
 import { readCommitPosition } from '../../storage/sqlite/commit-position.ts'
 import { openForReading } from '../../storage/sqlite/connection.ts'
@@ -146,7 +152,10 @@ function incompleteError(directory: string, { reason, cause }: MissingEssential)
   )
 }
 
-/** Reads keys, certificates and settings at once, in one turn of the event loop. */
+/**
+ * Reads keys, certificates and settings at once, in one turn of the event loop.
+ * @throws BackupError while a restore is not complete
+ */
 function readSmallFiles(directory: string): SmallFiles {
   const { config, tokenKey, auditKey, secretsKey, previousSecretsKey, pki } = getDataPaths(directory)
   return runAsOwner(directory, () => {
@@ -154,7 +163,13 @@ function readSmallFiles(directory: string): SmallFiles {
       .filter((entry) => entry.isFile() && !isUnfinished(entry.name))
       .map(({ name }) => join(pki, name))
     const paths = [config, tokenKey, auditKey, secretsKey, previousSecretsKey, ...inPki].filter(isExistingPath)
-    return new Map(paths.map((path) => [path.slice(directory.length + 1), readFileSync(path)]))
+    const files = new Map(paths.map((path) => [path.slice(directory.length + 1), readFileSync(path)]))
+    // Checked after they are read, because another process may begin a restore meanwhile.
+    if (isRestoreUnfinished(directory)) {
+      const message = `a restore of ${directory} is not complete, so that its files do not belong together`
+      throw new BackupError('BACKUP_FAILED', message, 'run the command again')
+    }
+    return files
   })
 }
 
