@@ -25,7 +25,8 @@ export interface RotateKeysOptions {
 }
 
 /**
- * Encrypts every secret under a new key. A rotation that a crash interrupts is finished when the directory is next opened.
+ * Encrypts every secret under a new key. A rotation of that key that a crash interrupts is finished when the directory is next opened; sessions
+ * that it has not ended remain.
  * @returns how many API sessions ended
  * @throws DirectoryLocked while a controller runs, ConfigError, KeyFileError
  */

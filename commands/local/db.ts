@@ -58,7 +58,7 @@ export class DbMigrate extends PrintingCommand {
 export class DbRotateKeys extends PrintingCommand {
   static override summary = 'Replaces the key that secrets are encrypted under, and encrypts every secret again.'
   static override description =
-    'Works on the data directory while no controller runs on it. If it is interrupted, the next start of a controller completes it.'
+    'Works on the data directory while no controller runs on it. If it is interrupted, the next start of a controller encrypts every secret under the new key, and ends no sessions: run it again.'
   static override flags = {
     'data-dir': databaseDirectoryFlag,
     sessions: Flags.boolean({

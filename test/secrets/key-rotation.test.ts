@@ -165,6 +165,23 @@ describe('a rotation', () => {
     },
   )
 
+  it('that a crash interrupts before it ends sessions ends them only if it runs again', async () => {
+    const world = await open()
+    worlds.push(world)
+    const { directory } = world
+    await world.signIn()
+    await world.stop()
+    const paths = getDataPaths(directory)
+    const key = readFileSync(paths.tokenKey)
+    beginRotation(paths)
+
+    await (await open(directory)).stop()
+    expect([existsSync(paths.previousSecretsKey), readFileSync(paths.tokenKey)]).toEqual([false, key])
+
+    expect(await rotate(directory, true)).toBe(1)
+    expect(readFileSync(paths.tokenKey)).not.toEqual(key)
+  })
+
   it('replaces the key of TLS tickets, which restarts alone do not', async () => {
     const world = await open()
     worlds.push(world)
