@@ -90,6 +90,20 @@ describe('controller db backup', () => {
     )
   })
 
+  it('says that the database is missing, as db check does', async () => {
+    const lacking = join(folder, 'without-database')
+    cpSync(directory, lacking, { recursive: true })
+    for (const name of readdirSync(lacking)) if (name.startsWith('controller.db')) rmSync(join(lacking, name))
+    const target = join(folder, 'without-database.tar.gz')
+
+    const check = await cli('db', 'check', '--data-dir', lacking)
+    const backup = await cli('db', 'backup', target, '--data-dir', lacking)
+
+    expect(check).toMatchObject({ code: 5, stderr: expect.stringContaining('controller.db is missing') })
+    expect([backup.code, backup.stderr]).toEqual([check.code, check.stderr])
+    expect(existsSync(target)).toBe(false)
+  })
+
   it('refuses what is not a data directory, a backup, or a regular file', async () => {
     const elsewhere = await cli('db', 'backup', file, '--data-dir', folder)
     const device = await cli('db', 'backup', '/dev/null', '--data-dir', directory)

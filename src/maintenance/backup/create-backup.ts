@@ -28,6 +28,7 @@ import {
   getDataPaths,
   isExistingPath,
   isRestoreUnfinished,
+  requireDatabase,
   runAsOwner,
 } from '../../settings/data-directory.ts'
 import { listAppliedMigrations } from '../../storage/migrate.ts'
@@ -78,10 +79,11 @@ const HASH_BYTES = 1024 * 1024
 /**
  * Makes a backup.
  * @throws BackupError if there is no space, a file is missing that a restore requires, or the backup could not be read back; then nothing
- * has changed
+ * has changed. DataDirectoryError `DATABASE_MISSING`
  */
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const { directory, file, passphrase, now } = options
+  requireDatabase(directory)
   const folder = dirname(file)
   const withRights: WithRights = (work) => (options.isForOwner ? runAsOwner(folder, work) : work())
   const unfinished = `${file}.${randomBytes(6).toString('hex')}.new`
