@@ -39,7 +39,7 @@ export function findSecretObjection(secret: string): string | undefined {
   // The decoder skips what is not Base64, and the libraries of receivers reject it.
   const key = toKey(secret)
   const encoded = key.toString('base64')
-  const isBase64 = [encoded, encoded.replace(/=+$/, '')].includes(secret.slice(BASE64_SECRET.length))
+  const isBase64 = [encoded, encoded.replace(/={1,2}$/, '')].includes(secret.slice(BASE64_SECRET.length))
   return isBase64 && key.length >= MIN_KEY_BYTES
     ? undefined
     : `must have the Base64 of at least ${MIN_KEY_BYTES} bytes after ${BASE64_SECRET}`
