@@ -13,6 +13,8 @@ const NODE_API = 10
  */
 export const SQLITE_LIBRARY = Number(process.versions.napi) >= NODE_API ? 'better-sqlite3' : 'better-sqlite3-12'
 
+const OPEN_DATABASE = "new (require(process.argv[1]))(':memory:')"
+
 // npm 12 runs no install scripts that are not allowed by name.
 const LIBRARIES: Readonly<Record<string, { readonly loader: string; readonly remedy: string }>> = {
   argon2: {
@@ -20,11 +22,11 @@ const LIBRARIES: Readonly<Record<string, { readonly loader: string; readonly rem
     remedy: 'install again with npm install -g --allow-scripts=argon2, or run npm rebuild argon2 in a clone',
   },
   'better-sqlite3': {
-    loader: "new (require(process.argv[1]))(':memory:')",
+    loader: OPEN_DATABASE,
     remedy: 'install again; for systems for which it brings none, run npm run build-release in its folder',
   },
   'better-sqlite3-12': {
-    loader: "new (require(process.argv[1]))(':memory:')",
+    loader: OPEN_DATABASE,
     remedy:
       'use Node.js 22.14 or later, or install again with npm install -g --allow-scripts=better-sqlite3 (npm ci in a clone) where npm ' +
       'can download a file from GitHub, or finds Python 3, make and a C++ compiler',

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
-import { issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
+import { COMMON_NAME_CLAIM, issue, makeAuthority, registerAuthority } from '../world/authorities.ts'
 import type { KeyKind } from '../world/certificates.ts'
 import { CLIENT } from '../world/controller.ts'
 import { extensions, forgeCertificate } from '../world/forged-certificates.ts'
@@ -168,16 +168,8 @@ describe('an authority', () => {
     [{ matcher: 'PREFIX' }, 'externalIdClaim.matcherCriteria'],
     [{ parser: 'SPLIT' }, 'externalIdClaim.parserCriteria'],
   ])('with the claim %j is refused, when it is made and when it changes', async (members, field) => {
-    const complete = {
-      location: 'COMMON_NAME',
-      matcher: 'ALL',
-      matcherCriteria: '',
-      parser: 'NONE',
-      parserCriteria: '',
-      index: 0,
-    }
     const { id } = await create((await makeAuthority()).pem)
-    const externalIdClaim = { ...complete, ...members }
+    const externalIdClaim = { ...COMMON_NAME_CLAIM, ...members }
 
     const creation = await people.ask('POST', '/cas', bodyOf((await makeAuthority()).pem, { externalIdClaim }))
     const patch = await people.ask('PATCH', `/cas/${id}`, { externalIdClaim: members })

@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { computeFingerprint } from '../../src/pki/certificates.ts'
 import {
   type CertificateOptions,
+  COMMON_NAME_CLAIM,
   issue,
   makeAuthority,
   type RegisteredTestAuthority,
@@ -436,15 +437,7 @@ describe('sign-in by a certificate of an authority', () => {
 })
 
 describe('the claim of an authority', () => {
-  const claim = (values: object) => ({
-    location: 'COMMON_NAME',
-    matcher: 'ALL',
-    matcherCriteria: '',
-    parser: 'NONE',
-    parserCriteria: '',
-    index: 0,
-    ...values,
-  })
+  const claim = (values: object) => ({ ...COMMON_NAME_CLAIM, ...values })
   const uris = ['https://a.test/x', 'SPIFFE://net.test/press/7', 'spiffe://net.test/press/8']
   const emails = ['one@a.test', 'two@b.test']
 

@@ -1,6 +1,6 @@
 // The order in which a client sends the certificates above its own: any leads to its authority, whatever Node.js gives of them.
 import { beforeAll, describe, expect, it } from 'vitest'
-import { issue, registerAuthority, type TestCertificate } from '../world/authorities.ts'
+import { COMMON_NAME_CLAIM, issue, registerAuthority, type TestCertificate } from '../world/authorities.ts'
 import { callOverTls } from '../world/certificates.ts'
 import { CLIENT } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
@@ -15,15 +15,6 @@ beforeAll(async () => {
   at = await world.listen()
   people = await People.in(world)
 })
-
-const CLAIM = {
-  location: 'COMMON_NAME',
-  matcher: 'ALL',
-  matcherCriteria: '',
-  parser: 'NONE',
-  parserCriteria: '',
-  index: 0,
-}
 
 /** Three intermediates below an authority, the highest first, and a client below the lowest. */
 async function makeChain(values: object = {}) {
@@ -57,7 +48,7 @@ describe.each(['TLSv1.2', 'TLSv1.3'] as const)('over %s', (version) => {
   })
 
   it.each(ORDERS)('an identity is found by a certificate whose intermediates come in the order %s', async (order) => {
-    const chain = await makeChain({ externalIdClaim: CLAIM })
+    const chain = await makeChain({ externalIdClaim: COMMON_NAME_CLAIM })
     const id = await people.identity({ externalId: chain.name })
 
     const { body } = await sendIn(order, chain, '/authenticate?method=cert', version)

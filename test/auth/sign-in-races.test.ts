@@ -6,7 +6,7 @@ import type { Method } from '../../src/authentication/sign-in/authentication-met
 import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { type Credentials, SignInAttempt } from '../../src/authentication/sign-in/sign-in-attempt.ts'
 import { requireEnabledIdentity } from '../../src/authentication/sign-in/steps/require-enabled-identity.ts'
-import { issue, type RegisteredTestAuthority, registerAuthority } from '../world/authorities.ts'
+import { COMMON_NAME_CLAIM, issue, type RegisteredTestAuthority, registerAuthority } from '../world/authorities.ts'
 import { Issuer } from '../world/issuers.ts'
 import { PASSWORD, People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
@@ -64,14 +64,6 @@ function runStepsBy(certPem: string): Promise<SignInAttempt> {
   })
 }
 
-const CLAIM = {
-  location: 'COMMON_NAME',
-  matcher: 'ALL',
-  matcherCriteria: '',
-  parser: 'NONE',
-  parserCriteria: '',
-  index: 0,
-}
 let sequence = 0
 
 /** A certificate of a new authority of an operator. */
@@ -105,7 +97,7 @@ const kinds = {
   },
   async 'a claim of a certificate'(): Promise<PendingSignIn> {
     const authPolicyId = await people.policy({})
-    const { authority, name, pem } = await certificateOf({ externalIdClaim: CLAIM })
+    const { authority, name, pem } = await certificateOf({ externalIdClaim: COMMON_NAME_CLAIM })
     const identityId = await people.identity({ authPolicyId, externalId: name })
     return { attempt: await runStepsBy(pem), identityId, authPolicyId, caId: authority.id }
   },
@@ -153,7 +145,7 @@ const changes = {
   'the authority is closed': ({ caId }: PendingSignIn) =>
     people.manage('PATCH', `/cas/${caId}`, { isAuthEnabled: false }),
   'the claim is changed': ({ caId }: PendingSignIn) =>
-    people.manage('PATCH', `/cas/${caId}`, { externalIdClaim: { ...CLAIM, location: 'SAN_URI' } }),
+    people.manage('PATCH', `/cas/${caId}`, { externalIdClaim: { ...COMMON_NAME_CLAIM, location: 'SAN_URI' } }),
   'the authority is deleted': ({ caId }: PendingSignIn) => people.manage('DELETE', `/cas/${caId}`),
   'the external id is changed': ({ identityId }: PendingSignIn) =>
     people.manage('PATCH', `/identities/${identityId}`, { externalId: `another ${++sequence}` }),

@@ -1,7 +1,7 @@
 // Holders of permissions, and callers by tokens, who try to learn of what they may not read, or to find a way in by it.
 import { beforeAll, describe, expect, it } from 'vitest'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
-import { makeAuthority } from '../world/authorities.ts'
+import { COMMON_NAME_CLAIM, makeAuthority } from '../world/authorities.ts'
 import { CLIENT, MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { People } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
@@ -115,10 +115,6 @@ describe('the enrollment of a router', () => {
 
 describe('a caller by a token with all rights of its identity', () => {
   const WORDS = ['identity', 'auth-policy', 'ca', 'external-jwt-signer']
-  const claim = {
-    ...{ location: 'COMMON_NAME', matcher: 'ALL', matcherCriteria: '' },
-    ...{ parser: 'NONE', parserCriteria: '', index: 0 },
-  } as const
 
   it('lets its identity sign in by no other way', async () => {
     const externalId = newName()
@@ -128,7 +124,7 @@ describe('a caller by a token with all rights of its identity', () => {
     const { pem: certPem } = await makeAuthority()
     const authority = {
       ...{ name: newName(), certPem, isAuthEnabled: true, isAutoCaEnrollmentEnabled: false },
-      ...{ isOttCaEnrollmentEnabled: false, identityRoles: [], externalIdClaim: claim },
+      ...{ isOttCaEnrollmentEnabled: false, identityRoles: [], externalIdClaim: COMMON_NAME_CLAIM },
     }
     const signer = {
       ...{ name: newName(), issuer: `https://issuer-${++sequence}.example`, audience: 'network', enabled: true },

@@ -1,7 +1,7 @@
 // Holders of permissions that try to gain a right, directly or through another identity.
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
-import { makeAuthority } from '../world/authorities.ts'
+import { COMMON_NAME_CLAIM, makeAuthority } from '../world/authorities.ts'
 import { MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
@@ -90,19 +90,11 @@ describe('a holder of every permission who does not administer', () => {
         isOttCaEnrollmentEnabled: false,
         identityRoles: [],
       }
-      const claim = {
-        location: 'COMMON_NAME',
-        matcher: 'ALL',
-        matcherCriteria: '',
-        parser: 'NONE',
-        parserCriteria: '',
-        index: 0,
-      }
 
       const policy = await holder.ask('PATCH', '/auth-policies/default', { secondary: { requireTotp: false } })
-      const claiming = await holder.ask('POST', '/cas', { ...authority, externalIdClaim: claim })
+      const claiming = await holder.ask('POST', '/cas', { ...authority, externalIdClaim: COMMON_NAME_CLAIM })
       const plain = await holder.ask('POST', '/cas', authority)
-      const widened = await holder.ask('PATCH', `/cas/${plain.body.data?.id}`, { externalIdClaim: claim })
+      const widened = await holder.ask('PATCH', `/cas/${plain.body.data?.id}`, { externalIdClaim: COMMON_NAME_CLAIM })
 
       await people.manage('PATCH', `/identities/${administrator}`, { externalId: null })
       expect([policy, claiming, widened].map(reason)).toEqual([DENIED, DENIED, DENIED])

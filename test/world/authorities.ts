@@ -8,6 +8,16 @@ import type { People } from './people.ts'
 
 const DAY = 24 * 60 * 60_000
 
+/** The claim of an authority whose certificates name the external id of an identity as their common name. */
+export const COMMON_NAME_CLAIM = {
+  location: 'COMMON_NAME',
+  matcher: 'ALL',
+  matcherCriteria: '',
+  parser: 'NONE',
+  parserCriteria: '',
+  index: 0,
+} as const
+
 /** A certificate with its private key. */
 export interface TestCertificate {
   readonly certificate: x509.X509Certificate

@@ -78,8 +78,8 @@ const HASH_BYTES = 1024 * 1024
 
 /**
  * Makes a backup.
- * @throws BackupError if there is no space, a file is missing that a restore requires, or the backup could not be read back; then nothing
- * has changed. DataDirectoryError `DATABASE_MISSING`
+ * @throws BackupError if there is no space, a file that a restore requires is missing, or the backup could not be read back;
+ * DataDirectoryError `DATABASE_MISSING`. Nothing has changed then.
  */
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const { directory, file, passphrase, now } = options

@@ -107,8 +107,8 @@ export function checkBackups({ config, backups, backupsFolder, backupObstacle, n
   if (getIntervalStart(newest, directory, now) + 2 * interval >= now) return []
   const remedy = `controller db backup ${quoteWord(join(backupsFolder, 'by-hand.tar.gz'))}; the log says why none was made`
   const hasScheduled = backups.some(({ kind }) => kind === 'scheduled')
-  const lack = hasScheduled ? 'every scheduled backup is dated in the future' : 'there is no backup'
-  return [diagnose(newest ? `the newest backup is of ${toIsoTime(newest.createdAt)}` : lack, remedy)]
+  const problem = hasScheduled ? 'every scheduled backup is dated in the future' : 'there is no backup'
+  return [diagnose(newest ? `the newest backup is of ${toIsoTime(newest.createdAt)}` : problem, remedy)]
 }
 
 export function checkSettings({ config }: Machine, signerCount: number): Diagnosis[] {

@@ -3,6 +3,7 @@
 import { configTypes } from '../../definitions/resources/config-types.ts'
 import { configs } from '../../definitions/resources/configs.ts'
 import { type CheckedData, ConfigSchemas } from '../../definitions/schema/config-schemas.ts'
+import { startCpuClock } from '../../definitions/schema/time-limit.ts'
 import type { Problem } from '../../definitions/schema/validate.ts'
 import { invalidError, toPrintable } from '../../foundation/errors.ts'
 import type { ReadContext } from '../../storage/transactions/context.ts'
@@ -88,10 +89,9 @@ export class ConfigDataRules {
       // The first compilation is not counted, because a file may have many types.
       if (!this.#compiledTypeIds.has(typeId)) this.#schemas.prepare(schema)
       this.#compiledTypeIds.add(typeId)
-      const before = process.cpuUsage()
+      const readCpuMs = startCpuClock()
       const problem = this.#schemas.findProblem(schema, step.after.data, failure)
-      const { user, system } = process.cpuUsage(before)
-      const checkMs = (user + system) / 1000
+      const checkMs = readCpuMs()
       if (checkMs > SLOW_CHECK_MS) this.#slowChecksMs += checkMs
       if (this.#slowChecksMs > MAX_SLOW_CHECKS_MS) throw invalidError('data', `${failure}: such checks take too long`)
       return problem

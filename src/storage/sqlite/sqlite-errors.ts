@@ -61,10 +61,3 @@ function toUniqueViolation(error: Error): UniqueViolationError {
     error,
   )
 }
-
-/** Whether SQLite could not be loaded at all. */
-export function isNativeModuleFailure(error: unknown): boolean {
-  const { code, message = '' } = error as Partial<NodeJS.ErrnoException>
-  const isMissing = code === 'ERR_DLOPEN_FAILED' || code === 'MODULE_NOT_FOUND'
-  return isMissing || message.startsWith('Could not locate the bindings file')
-}
