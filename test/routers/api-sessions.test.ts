@@ -69,6 +69,13 @@ async function takeAll(router: SimulatedRouter) {
 
 const readTokens = ({ body }: Message) => fromBinary(ApiSessionAddedSchema, body).apiSessions.map(({ token }) => token)
 
+/** Signs in, and takes the announcement of the session: what changes before is part of it. */
+async function signInAnnounced(router: SimulatedRouter) {
+  const session = await world.signIn()
+  await router.take((message) => message.type === 20200 && readTokens(message).includes(session.token))
+  return session
+}
+
 const signInByPassword = () =>
   world.send({ method: 'POST', path: `${CLIENT}/authenticate?method=password`, body: ADMIN })
 
@@ -169,8 +176,8 @@ describe('a router that is connected', () => {
 
   it('knows of a session certificate before its client does, and of its end', async () => {
     const router = await connect()
-    const { token } = await world.signIn()
     await takeAll(router)
+    const { token } = await signInAnnounced(router)
     const path = `${CLIENT}/current-api-session/certificates`
     const { csr } = await clientKey('device')
     const created = await world.send({ method: 'POST', path, token, body: { csr } })
@@ -188,20 +195,14 @@ describe('a router that is connected', () => {
     await takeAll(router)
     const admin = await world.admin()
     const read = async () => fromBinary(ApiSessionRemovedSchema, (await router.takeType(20202)).body).tokens
-    /** A session that the router has been told about. */
-    const announced = async () => {
-      const session = await world.signIn()
-      await router.take((message) => message.type === 20200 && readTokens(message).includes(session.token))
-      return session
-    }
-    const own = await announced()
+    const own = await signInAnnounced(router)
     await world.send({ method: 'DELETE', path: `${CLIENT}/current-api-session`, token: own.token })
     expect(await read()).toEqual([own.token])
-    const disabled = await announced()
+    const disabled = await signInAnnounced(router)
     const body = { durationMinutes: 0 }
     await world.send({ method: 'POST', path: `${MANAGEMENT}/identities/${disabled.id}/disable`, token: admin, body })
     expect(await read()).toEqual([disabled.token])
-    const deleted = await announced()
+    const deleted = await signInAnnounced(router)
     await world.send({ method: 'DELETE', path: `${MANAGEMENT}/identities/${deleted.id}`, token: admin })
     expect(await read()).toEqual([deleted.token])
   })
