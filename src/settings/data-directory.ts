@@ -204,7 +204,7 @@ export function completeRestore(directory: string): string | undefined {
     const stagedPath = join(staged, name)
     // An entry of the backup that is not staged any more is in its place already.
     if (names.includes(name) && !isExistingPath(stagedPath)) continue
-    if (isExistingPath(path)) renameSync(path, join(folder, name))
+    if (isExistingPath(path) && !moveAway(path, join(folder, name))) continue
     if (isExistingPath(stagedPath)) renameSync(stagedPath, path)
   }
   for (const path of [folder, directory]) syncDirectory(path)
@@ -213,6 +213,17 @@ export function completeRestore(directory: string): string | undefined {
   if (isEmpty) rmdirSync(folder)
   syncDirectory(directory)
   return isEmpty ? undefined : folder
+}
+
+/** Returns whether the entry could be moved. Settings that are mounted from elsewhere cannot, and are not those of the directory. */
+function moveAway(path: string, target: string): boolean {
+  try {
+    renameSync(path, target)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EBUSY' || path !== getDataPaths(dirname(path)).config) throw error
+    return false
+  }
 }
 
 /** Removes the folder in which a backup was unpacked: it contains keys. The caller holds the lock of the directory. */
