@@ -197,6 +197,20 @@ describe('a backup', () => {
     expect(readdirSync(directory).filter((entry) => entry.startsWith('.backup-'))).toEqual([])
   })
 
+  it.each(['token.key', 'audit.key', 'secrets.key', 'secrets.key.previous'])(
+    'that could not be restored, because %s is cut short, is not made',
+    async (name) => {
+      writeFileSync(join(directory, name), 'short')
+
+      await expect(createBackup({ directory, file, now: NOW })).rejects.toMatchObject({
+        code: 'BACKUP_FAILED',
+        message: expect.stringContaining(`${name} is damaged`),
+      })
+
+      expect(readdirSync(folder)).toEqual([])
+    },
+  )
+
   it('needs no key of the root, which can be stored elsewhere', async () => {
     rmSync(join(directory, 'pki', 'root.key'))
 
