@@ -47,8 +47,8 @@ beforeAll(async () => {
     },
   })
   world = await testController({
-    settings: { 'limits.answerTime': '200ms' },
-    operations: [responses('/soon', 0), responses('/late', 300, true), responses('/never', 60_000), streaming],
+    settings: { 'limits.answerTime': '1s' },
+    operations: [responses('/soon', 0), responses('/late', 1_200, true), responses('/never', 60_000), streaming],
   })
 })
 afterAll(() => world.close())

@@ -144,7 +144,8 @@ describe('a commit', () => {
     expect(await listCommits()).toHaveLength(2)
     expect(node.ids.ids).toContain('a')
     const [head] = await read<{ proof: number }>('select proof from controller.head')
-    expect(head?.proof, 'a later commit proves that standbys have it').toBe(1)
+    // More than one, if the response of the first one was lost, too.
+    expect(head?.proof, 'a later commit proves that standbys have it').toBeGreaterThanOrEqual(1)
   })
 
   it('that does not reach the database is refused, and leaves nothing', async () => {

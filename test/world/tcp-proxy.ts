@@ -1,5 +1,6 @@
 // A proxy that loses, or delays, what a test wants to be lost or late between a client and a server.
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 
 export class TcpProxy {
   /** Breaks the connection, in place of passing on, when what the client sends contains this. */
@@ -19,6 +20,8 @@ export class TcpProxy {
   delayMs = 0
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  /** Resolve when all that came for a socket before is passed on. */
+  readonly #passed = new WeakMap<Socket, Promise<void>>()
 
   private constructor(target: number) {
     // As the two sides of the proxy have it between them.
@@ -66,9 +69,19 @@ export class TcpProxy {
     return Buffer.from(data.toString('latin1').replace(text, by.padEnd(text.length)), 'latin1')
   }
 
+  /** In the order in which it came, also after the delay has become shorter. */
   #pass(data: Buffer, to: Socket): void {
-    if (this.delayMs === 0) to.write(data)
-    else setTimeout(() => to.write(data), this.delayMs)
+    const before = this.#passed.get(to)
+    if (this.delayMs === 0 && !before) {
+      to.write(data)
+      return
+    }
+    const delayed = wait(this.delayMs)
+    const passed = Promise.all([before, delayed]).then(() => {
+      to.write(data)
+      if (this.#passed.get(to) === passed) this.#passed.delete(to)
+    })
+    this.#passed.set(to, passed)
   }
 
   breakConnections(): void {
