@@ -38,13 +38,13 @@ export const usage = `Measures the controller. It starts one on a fresh data dir
 
   --model NAME      ${sizes.join(', ')}; medium unless said otherwise
   --seconds N       how long each kind of request is measured; 4 unless said otherwise
-  --only TEXT       only what has TEXT in its name or its section; may be given several times
+  --only TEXT       only what has TEXT in its name or its section; can be repeated
   --repeat N        measures everything N times and reports medians
   --json FILE       keeps the figures
   --compare FILE    shows them beside those that an earlier run kept
-  --check           exits with 1 where a bound is exceeded
+  --check           exits with 1 if a bound is exceeded
   --soak [MINUTES]  only whether memory grows under a mixed load; ${DEFAULT_SOAK_MINUTES} minutes unless said otherwise;
-                    exits with 1 where it does
+                    exits with 1 if it grows
   --cluster         with --soak, at three controllers with routers, of which one is killed every ten minutes
   --networks DIR    keeps loaded networks in DIR and uses those that an earlier run has kept there
   --profile DIR     writes a CPU profile of each kind of request, and sums it up; its times count for nothing
@@ -62,7 +62,7 @@ export function readOptions(args: readonly string[]): Options | undefined {
   if (values.help) return undefined
   const model = modelNames.find((name) => name === values.model)
   if (!model) throw new UsageError(`--model must be one of ${modelNames.join(', ')}`)
-  if (values.cluster && values.soak === undefined) throw new UsageError('--cluster is said with --soak')
+  if (values.cluster && values.soak === undefined) throw new UsageError('--cluster requires --soak')
   return {
     model,
     seconds: positive('seconds', values.seconds),

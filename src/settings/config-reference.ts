@@ -9,8 +9,8 @@ export function renderConfigReference(): string {
     'Made by `npm run build` from `src/settings/settings.ts`.',
     '',
     'They stand in `config.yaml` in the data directory, which is written with all of them and their explanations when the directory',
-    'is made: to change one, uncomment it where it stands. An environment variable wins over the file, and a flag of `controller serve` over both. What does not exist, and what',
-    'does not fit, is refused at the start with its name and its place. Durations are written like `90s`, `30m` or `1h30m`, sizes like `64KiB`.',
+    'is made: to change one, uncomment it where it stands. An environment variable wins over the file, and a flag of `controller serve` over both. A change takes effect at the',
+    'next start; an unknown setting or an invalid value is refused then, with its name and its place. Durations are written like `90s`, `30m` or `1h30m`, sizes like `64KiB`.',
   ]
   const settings = settingDocs.map(({ key, default: standard, explain }) =>
     [

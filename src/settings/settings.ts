@@ -62,7 +62,8 @@ export const settings = {
     read: (value, key) => (value === 'unlimited' ? undefined : readDuration(value, key, '1m')),
   },
   'session.maxAgeOfDevices': {
-    explain: 'The same for sessions that began by a certificate.',
+    explain:
+      'How long after its sign-in a session ends although it is used, if it began by a certificate: a duration of at least 1m, or unlimited.',
     default: 'unlimited',
     read: (value, key) => (value === 'unlimited' ? undefined : readDuration(value, key, '1m')),
   },
@@ -91,7 +92,7 @@ export const settings = {
   'oidc.idTokenLifetime': durationSetting('30m', 'How long an ID token of OpenID Connect can be used.', '1m'),
   'oidc.refreshTokenLifetime': durationSetting(
     '24h',
-    'How long a refresh token of OpenID Connect can be used, each of which replaces the one before; one that would not outlive the access token by a minute does so nevertheless.',
+    'How long a refresh token of OpenID Connect can be used; each use replaces it by a new one. It is valid for at least a minute longer than an access token, whatever is set.',
     '2m',
   ),
   'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
@@ -186,7 +187,7 @@ export const settings = {
     '1s',
   ),
   'limits.bodyBeforeSession': bytesSetting('64KiB', 'The largest request body of a caller who is not signed in.'),
-  'limits.body': bytesSetting('1MiB', 'The largest request body of a caller who is.'),
+  'limits.body': bytesSetting('1MiB', 'The largest request body of a caller who is signed in.'),
   'limits.ownBody': bytesSetting(
     '8KiB',
     'The largest request body where identities that do not administer may write: their own authenticators and sessions.',
@@ -202,7 +203,7 @@ export const settings = {
   'limits.answerTime': durationSetting('10s', 'How long an operation may take; then the response is 503.'),
   'limits.writeTime': durationSetting(
     '30s',
-    'How long a client may take nothing of a response that waits for it; then its connection is cut.',
+    'How long a client may read nothing of a response that waits for it; then its connection is closed.',
     '1s',
   ),
   'limits.unsentPerConnection': bytesSetting(

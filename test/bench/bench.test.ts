@@ -208,7 +208,7 @@ describe('a run of some things', () => {
       [['--only', 'no such thing'], /--list shows what there is/],
       [['--compare', notes], /was not written by --json/],
       [['--soak', 'long'], /--soak must be a number above 0/],
-      [['--cluster'], /--cluster is said with --soak/],
+      [['--cluster'], /--cluster requires --soak/],
       [['--fast'], /--fast/],
     ]
 
