@@ -101,10 +101,12 @@ export class ControlListener {
 
   /** Ends the connections of all routers, and resolves when what they asked for has been handled. */
   async stop(): Promise<void> {
+    const { fabric, routers } = this.#controller
     clearInterval(this.#timer)
     this.#isOpen = false
     this.#hasTurn = false
-    this.#controller.routers.connected.close()
+    fabric.leaveAll()
+    routers.connected.close()
     await this.#inProgress.settle()
   }
 

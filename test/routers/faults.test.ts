@@ -246,6 +246,47 @@ describe('a router that loses its connection to the controller', () => {
   })
 })
 
+describe('routers that the controller loses all at once', () => {
+  /** Two paths from a to c: by way of b, which a circuit takes, and by way of d. */
+  async function openDiamond() {
+    const [a, b] = [await network.router(), await network.router()]
+    const [c, d] = [await network.router(), await network.router()]
+    for (const [from, to, latencyMs] of [
+      [a, b, 1],
+      [b, c, 1],
+      [a, d, 50],
+      [d, c, 50],
+    ] as const)
+      network.link(from, to, latencyMs)
+    const serviceId = await network.service()
+    await network.terminator(serviceId, c)
+    const { circuitId } = await a.dial(await network.client(serviceId))
+    expect(pathOf(circuitId)).toEqual([a.id, b.id, c.id])
+    return { circuitId, routers: { a, b, c, d } }
+  }
+
+  it.each(['bacd', 'abcd', 'dcba', 'cbda'])(
+    'keep a circuit over several of them, lost in the order %s',
+    async (order) => {
+      const { circuitId, routers } = await openDiamond()
+      const { connected } = network.world.controller.routers
+      const all = [...order].map((name) => routers[name as 'a'])
+      for (const { id } of all) connected.get(id)!.connection.close('no contact')
+      await Promise.all(all.map(({ wire }) => wire.closed))
+      expect(connected.list().filter(({ id }) => all.some((one) => one.id === id))).toEqual([])
+      for (const router of all) {
+        const returned = await network.reconnect(router.id, router)
+        await returned.settle()
+        for (const { routes, unroutes } of [router, returned]) {
+          expect(routes.filter(({ attempt }) => attempt === REROUTE)).toEqual([])
+          expect(unroutes).toEqual([])
+        }
+      }
+      expect(pathOf(circuitId)).toEqual([routers.a.id, routers.b.id, routers.c.id])
+    },
+  )
+})
+
 describe('a path that became cheaper', () => {
   it('is taken within a minute if it saves enough, and not if it saves little', async () => {
     const { a, b, c, ac, circuitId } = await openTriangle()
@@ -297,6 +338,22 @@ describe('after a restart of the controller', () => {
     const routers = [await network.reconnect(a.id, a), await network.reconnect(b.id, b)] as const
     return { routers, client, circuitId, reconnectOther: () => network.reconnect(other.id, other) }
   }
+
+  it('circuits over several routers are on their paths, though there was another one', async () => {
+    const { a, b, c, ac, circuitId } = await openTriangle()
+    c.sendFault(FaultSubject.LinkFault, ac, 1)
+    await isOver(circuitId, [a, b, c])
+    network.link(a, c)
+    const counts = () => [a, b, c].map(({ routes, unroutes }) => [routes.length, unroutes.length])
+    const before = counts()
+    await network.restart()
+    expect(counts()).toEqual(before)
+    for (const router of [a, b, c]) {
+      const returned = await network.reconnect(router.id, router)
+      await returned.settle()
+      expect([returned.routes, returned.unroutes]).toEqual([[], []])
+    }
+  })
 
   const listInherited = () => network.fabric.reports.inherited.list().map(({ id }) => id)
 

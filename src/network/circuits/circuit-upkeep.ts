@@ -12,7 +12,6 @@ import type { Database } from '../../storage/database.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { SideEffect } from '../../storage/transactions/projection.ts'
 import { isOneOf } from '../../storage/untyped.ts'
-import type { PathFinder } from '../links/path.ts'
 import type { ConnectedRouter, ConnectedRouters, RouterObserver } from '../routers/connected-routers.ts'
 import type { TerminatorCosts } from '../terminators/terminator-costs.ts'
 import type { Circuit } from './circuit-table.ts'
@@ -38,7 +37,6 @@ interface CircuitUpkeepParts {
   readonly circuits: Circuits
   readonly costs: TerminatorCosts
   readonly inherited: InheritedCircuits
-  readonly paths: PathFinder
   readonly rerouting: Rerouting
   readonly results: RouteResults
   readonly unroutes: Unroutes
@@ -62,6 +60,8 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
   readonly #endedSessions: Deadline[] = []
   /** Routers that lost their connection, in order of the time at which their circuits move. */
   readonly #absentRouters: Deadline[] = []
+  /** Links that new paths do not use any more, since the loop had its last turn. */
+  readonly #avoidedLinkIds = new Set<string>()
 
   constructor(parts: CircuitUpkeepParts) {
     this.#parts = parts
@@ -158,12 +158,22 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
     for (const { id } of circuits.list({ linkId })) rerouting.request(id)
   }
 
-  /** New paths do not use a link, which may still carry data: its circuits take another path if there is one, and stay otherwise. */
+  /**
+   * New paths do not use a link, which may still carry data: its circuits take another path if there is one, and stay otherwise. Judged
+   * when all routers that are lost in one turn are, because another path may lead over these, too.
+   */
   avoidLink(linkId: string): void {
-    const { circuits, paths, rerouting } = this.#parts
-    for (const { id, path } of circuits.list({ linkId })) {
-      if (paths.findPath(path.routerIds[0]!, path.routerIds.at(-1)!)) rerouting.request(id)
-    }
+    this.#avoidedLinkIds.add(linkId)
+    if (this.#avoidedLinkIds.size === 1) setImmediate(() => this.#goAroundLinks())
+  }
+
+  #goAroundLinks(): void {
+    const { circuits, rerouting, takesRouters } = this.#parts
+    const linkIds = [...this.#avoidedLinkIds]
+    this.#avoidedLinkIds.clear()
+    // This controller ends the connections itself, so that it can tell no router of another path.
+    if (!takesRouters()) return
+    for (const linkId of linkIds) for (const { id } of circuits.list({ linkId })) rerouting.requestIfPossible(id)
   }
 
   /** Moves the circuits of a router that is gone. Those that begin or end at it end. */

@@ -19,6 +19,15 @@ const MAX_ATTEMPTS = 2
 // A lost link may carry thousands of circuits; its routers are not flooded with all their routes at once.
 const MAX_CONCURRENT = 100
 
+/** What became of a circuit that was to take another path: unchanged if no router of its path was sent a route. */
+type Move = 'done' | 'unchanged' | 'broken'
+
+/** A circuit that is being moved: whether it is to be moved once more, because something changed meanwhile, and has to be. */
+interface Run {
+  isRepeated: boolean
+  isRequired: boolean
+}
+
 interface ReroutingParts {
   readonly clock: Clock
   readonly aggregatedLog: AggregatedLog
@@ -31,9 +40,9 @@ interface ReroutingParts {
 
 export class Rerouting {
   readonly #parts: ReroutingParts
-  readonly #queuedIds = new Set<string>()
-  /** The circuits that are being moved, and whether to move them once more, because something changed meanwhile. */
-  readonly #running = new Map<string, { isRepeated: boolean }>()
+  /** By circuit: whether its path cannot carry data any more. */
+  readonly #queue = new Map<string, boolean>()
+  readonly #running = new Map<string, Run>()
 
   constructor(parts: ReroutingParts) {
     this.#parts = parts
@@ -41,32 +50,45 @@ export class Rerouting {
 
   /** Whether a circuit is being moved, or waits for it: then its routers do not agree on its path. */
   has(circuitId: string): boolean {
-    return this.#queuedIds.has(circuitId) || this.#running.has(circuitId)
+    return this.#queue.has(circuitId) || this.#running.has(circuitId)
   }
 
   /** Moves a circuit to the best path, or removes it if none is left. Never twice at once. */
   request(circuitId: string): void {
+    this.#enqueue(circuitId, true)
+  }
+
+  /** The same for a circuit whose path may still carry data: it stays as it is if no other path can be used. */
+  requestIfPossible(circuitId: string): void {
+    this.#enqueue(circuitId, false)
+  }
+
+  #enqueue(circuitId: string, isRequired: boolean): void {
     const running = this.#running.get(circuitId)
-    if (running) running.isRepeated = true
-    else this.#queuedIds.add(circuitId)
+    if (running) {
+      running.isRepeated = true
+      running.isRequired ||= isRequired
+    } else this.#queue.set(circuitId, isRequired || this.#queue.get(circuitId) === true)
     this.#runNext()
   }
 
   #runNext(): void {
-    for (const circuitId of this.#queuedIds) {
+    for (const [circuitId, isRequired] of this.#queue) {
       if (this.#running.size >= MAX_CONCURRENT) return
-      this.#queuedIds.delete(circuitId)
-      this.#running.set(circuitId, { isRepeated: false })
-      void this.#run(circuitId)
+      this.#queue.delete(circuitId)
+      const run = { isRepeated: false, isRequired }
+      this.#running.set(circuitId, run)
+      void this.#run(circuitId, run)
     }
   }
 
-  async #run(circuitId: string): Promise<void> {
+  async #run(circuitId: string, run: Run): Promise<void> {
     try {
       do {
-        this.#running.set(circuitId, { isRepeated: false })
-        await this.#reroute(circuitId)
-      } while (this.#running.get(circuitId)?.isRepeated)
+        const { isRequired } = run
+        Object.assign(run, { isRepeated: false, isRequired: false })
+        await this.#reroute(circuitId, isRequired)
+      } while (run.isRepeated)
     } catch (error) {
       this.#parts.aggregatedLog.error('', { err: error, circuitId }, 'a circuit could not be rerouted')
       this.#parts.circuits.remove(circuitId, true)
@@ -76,29 +98,34 @@ export class Rerouting {
     }
   }
 
-  async #reroute(circuitId: string): Promise<void> {
+  async #reroute(circuitId: string, isRequired: boolean): Promise<void> {
     const { aggregatedLog, circuits, paths } = this.#parts
+    let isBroken = isRequired
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const circuit = circuits.get(circuitId)
       if (!circuit) return
       const path = paths.findPath(circuit.path.routerIds[0]!, circuit.path.routerIds.at(-1)!)
       if (!path) break
-      if (await this.#apply(circuit, path)) return
+      const move = await this.#apply(circuit, path)
+      if (move === 'done') return
+      if (move === 'broken') isBroken = true
+      if (!isBroken) return
     }
-    if (!circuits.remove(circuitId, true)) return
+    if (!isBroken || !circuits.remove(circuitId, true)) return
     aggregatedLog.info('', { circuitId }, 'a circuit ended because no other path leads to its terminator')
   }
 
   /**
    * Has the routers of a path forward the data of a circuit, one after the other: those between the ends first, so that data
-   * does not reach a router that does not know the circuit yet. Returns whether all succeeded.
+   * does not reach a router that does not know the circuit yet.
    */
-  async #apply(circuit: Circuit, path: Path): Promise<boolean> {
-    const { circuits, unroutes } = this.#parts
+  async #apply(circuit: Circuit, path: Path): Promise<Move> {
+    const { circuits, connected, unroutes } = this.#parts
     const earlier = circuit.path
     const parts = planRoutes(path, circuit)
     const ends = parts.length === 1 ? parts : [parts[0]!, parts.at(-1)!]
     const routedIds: string[] = []
+    let isChanged = false
     const leave = (routerIds: readonly string[], remaining: readonly string[], isImmediate: boolean) => {
       for (const routerId of routerIds) {
         if (!remaining.includes(routerId)) unroutes.send(routerId, circuit.id, isImmediate)
@@ -106,20 +133,21 @@ export class Rerouting {
     }
     for (const part of [...parts.slice(1, -1), ...ends]) {
       routedIds.push(part.routerId)
+      isChanged ||= earlier.routerIds.includes(part.routerId) && connected.get(part.routerId) !== undefined
       const outcome = await this.#route(circuit.id, part)
       if (!circuits.get(circuit.id)) {
         // It ended meanwhile, and its earlier routers were told.
         leave(routedIds, [], true)
-        return true
+        return 'done'
       }
       if (!outcome.isSuccess) {
         leave(routedIds, earlier.routerIds, true)
-        return false
+        return isChanged ? 'broken' : 'unchanged'
       }
     }
     circuits.setPath(circuit.id, path)
     leave(earlier.routerIds, path.routerIds, false)
-    return true
+    return 'done'
   }
 
   #route(circuitId: string, { routerId, forwards }: RouterPart): Promise<RouteOutcome> {
