@@ -176,7 +176,7 @@ export function createFabric(parts: FabricParts): Fabric {
     circuitDeletion,
     unroutes,
     reports,
-    dials: new Dials({ ...right, db, circuits }),
+    dials: new Dials({ ...right, db, circuits, mayGrant: parts.takesRouters }),
     traces,
     projections: [terminators, linkSettings, new RouterCosts(network, links), traces, upkeep, endedBinds],
     tick() {

@@ -49,6 +49,8 @@ const findServiceById = prepareQuery<[id: string], ServiceRow>((db, id) =>
 interface DialsParts extends RightParts {
   readonly db: Kysely<Database>
   readonly circuits: Circuits
+  /** Whether rights may be granted: one of several controllers has to be in contact with the others. */
+  readonly mayGrant: () => boolean
 }
 
 export class Dials {
@@ -63,7 +65,7 @@ export class Dials {
    * @throws RequestRefusedError, and CircuitError if the service cannot be reached
    */
   async dial(request: DialRequest): Promise<CreatedCircuit> {
-    const { db, circuits } = this.#parts
+    const { db, circuits, mayGrant } = this.#parts
     const { routerId, instanceId, peerData } = request
     if (instanceId.length > MAX_INSTANCE_ID_LENGTH || isPeerDataTooLong(peerData))
       throw new RequestRefusedError('other', 'the instance id or the peer data are too long')
@@ -86,6 +88,7 @@ export class Dials {
       if (isEncrypted) requireKey(created.peerData, 'host')
       // The right may have been revoked while the routers worked.
       await this.#requireRight(client)
+      if (!mayGrant()) throw new RequestRefusedError('busy', 'the controller has no contact with the other ones')
       return created
     } catch (error) {
       circuits.remove(created.circuit.id, true)
