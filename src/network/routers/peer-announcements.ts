@@ -65,6 +65,8 @@ export class PeerAnnouncements implements SideEffect, RouterObserver, PresenceOb
   apply({ changes }: Commit): void {
     for (const { resource, operation, id } of changes) {
       if (operation !== 'delete' || (resource !== 'edge-routers' && resource !== 'routers')) continue
+      // Another controller may have had it until this commit.
+      this.#online.delete(id)
       this.#note({ routerId: id, state: 'removed', version: '', linkListeners: [] })
     }
   }
