@@ -17,6 +17,9 @@ const BATCH_MS = 100
 // controller that takes them over.
 const TAKEOVER_MS = 20_000
 
+// The next question to a controller that runs, and has not said what is connected to it: it was lost for a while without noticing.
+const ASK_AGAIN_MS = 10_000
+
 // Of one commit, which is a row of the log.
 const MAX_IDENTITIES = 10_000
 
@@ -67,6 +70,8 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   /** While those that this controller had until now count as connected here. */
   #leaving: Takeover | undefined
   #isFullDue = true
+  /** By the monotonic clock: when the other controllers were asked what is connected to them. */
+  #askedAt = 0
   /** Whether the last commit failed. */
   #hasFailed = false
   readonly #changedIdentityIds = new Set<string>()
@@ -86,6 +91,7 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   /** Tells the other controllers what is connected to this one, from now on, and asks them for what they have. */
   async start(): Promise<void> {
     this.#timer = setInterval(() => this.#publish(), BATCH_MS).unref()
+    this.#askedAt = this.#parts.clock.monotonic()
     await this.#commit([undefined])
   }
 
@@ -312,11 +318,16 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
       this.#isFullDue = true
     }
     if (this.#committing) return
-    const states = this.#takeChanges()
+    const states: (RouterPresence | undefined)[] = this.#takeChanges()
+    const now = this.#parts.clock.monotonic()
+    if (!this.isComplete && now - this.#askedAt >= ASK_AGAIN_MS) {
+      this.#askedAt = now
+      states.push(undefined)
+    }
     if (states.length > 0) this.#committing = this.#commitOrRepeat(states)
   }
 
-  async #commitOrRepeat(states: readonly RouterPresence[]): Promise<void> {
+  async #commitOrRepeat(states: readonly (RouterPresence | undefined)[]): Promise<void> {
     try {
       await this.#commit(states)
       this.#hasFailed = false
