@@ -122,6 +122,40 @@ describe('the queue of transactions', () => {
   })
 })
 
+describe('while a group is on its way to a log that is shared', () => {
+  it('transactions that had no turn yet count as waiting', async () => {
+    const shared = new MemoryLog().connect('first')
+    const isRefused: boolean[] = []
+    const noteRoom = () => {
+      try {
+        store.requireRoom()
+        isRefused.push(false)
+      } catch {
+        isRefused.push(true)
+      }
+    }
+    await open({
+      maxQueueLength: 3,
+      log: {
+        ...shared,
+        acquire: async (after) => {
+          const turn = await shared.acquire(after)
+          const publish: typeof turn.publish = (draft) => {
+            noteRoom()
+            return turn.publish(draft)
+          }
+          return { ...turn, publish }
+        },
+      },
+    })
+
+    // Each takes the time of a group.
+    await Promise.all(Array.from({ length: 5 }, () => store.write(lasting(1_000), ADMINISTRATOR)))
+
+    expect(isRefused).toEqual([true, true, false, false, false])
+  })
+})
+
 describe('a group of transactions', () => {
   /** Opens the store on a log that is shared, whose every turn is waited for. */
   async function openWithSlowTurns(waitMs: number): Promise<void> {

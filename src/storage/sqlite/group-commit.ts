@@ -245,8 +245,9 @@ export class GroupCommit {
     try {
       this.#noticeForeignWrites()
       commit = await this.#makeCommit(group, outcomes, askedAt)
+      // Before the loop gets a turn, because the limit of those that wait counts them.
+      this.#jobs.putBack(group.splice(outcomes.length))
       failure = await this.#commit(turn, commit)
-      this.#jobs.putBack(group.slice(outcomes.length))
       if (failure === undefined) failure = await this.#announce(outcomes, commit)
       else audit.reset(mark)
     } catch (error) {
