@@ -1,4 +1,4 @@
-// What routers learn of one that was deleted while several controllers had it.
+// Announcements to routers after another one was deleted that several controllers had.
 import { expect, it } from 'vitest'
 import type { ConnectedRouter, ConnectedRouters } from '../../src/network/routers/connected-routers.ts'
 import { PeerAnnouncements } from '../../src/network/routers/peer-announcements.ts'
@@ -7,13 +7,13 @@ import type { Commit, ConnectedRouterFields } from '../../src/storage/transactio
 
 /** A router of release 2 without clients. Returns what it is told, too. */
 function router(id: string) {
-  const told: RouterAnnouncement[] = []
-  const connection = { announce: (announcement: RouterAnnouncement) => void told.push(announcement) }
+  const announcements: RouterAnnouncement[] = []
+  const connection = { announce: (announcement: RouterAnnouncement) => void announcements.push(announcement) }
   const hello = { routerId: id, version: { version: 'v2.0.3' }, linkListeners: [] }
-  return { router: { id, hello, connection } as unknown as ConnectedRouter, told }
+  return { router: { id, hello, connection } as unknown as ConnectedRouter, announcements }
 }
 
-it('those that connect later are not told of it', async () => {
+it('those that connect later are not told about it', async () => {
   const connected = new Map<string, ConnectedRouter>()
   const elsewhere = new Map([['gone', { listeners: [], versionInfo: { version: 'v2.0.3' } }]])
   const peers = new PeerAnnouncements(
@@ -42,9 +42,9 @@ it('those that connect later are not told of it', async () => {
     peers.routerConnected(newcomer)
   }
 
-  const listTold = () =>
-    newcomers.map(({ told }) => told.flatMap((one) => (one.kind === 'peers-changed' ? one.changes : [])))
-  await expect
-    .poll(() => listTold().map((changes) => changes.map(({ routerId }) => routerId)))
-    .toEqual([['second'], ['first']])
+  const listPeerIds = () =>
+    newcomers.map(({ announcements }) =>
+      announcements.flatMap((one) => (one.kind === 'peers-changed' ? one.changes.map(({ routerId }) => routerId) : [])),
+    )
+  await expect.poll(listPeerIds).toEqual([['second'], ['first']])
 })

@@ -1,4 +1,4 @@
-// A controller that the others have forgotten, because its process stood still, and that does not know it.
+// A controller whose process stood still for so long that the others have removed what it said, which it does not know.
 import { afterEach, expect, it } from 'vitest'
 import { SharedPresence } from '../../src/network/routers/shared-presence.ts'
 import type { Commit, RouterPresence } from '../../src/storage/transactions/changes.ts'
@@ -24,9 +24,9 @@ it('is asked again what is connected to it, until it has said so', async () => {
   }
   presence = new SharedPresence(parts as unknown as ConstructorParameters<typeof SharedPresence>[0])
   await presence.start()
-  for (const asked of [2, 3]) {
+  for (const count of [2, 3]) {
     clock.advance(10_000)
-    await expect.poll(() => questions).toBe(asked)
+    await expect.poll(() => questions).toBe(count)
   }
   expect(presence.isComplete).toBe(false)
 

@@ -19,7 +19,7 @@ const MAX_ATTEMPTS = 2
 // A lost link may carry thousands of circuits; its routers are not flooded with all their routes at once.
 const MAX_CONCURRENT = 100
 
-/** What became of a circuit that was to take another path: unchanged if no router of its path was sent a route. */
+/** The outcome of moving a circuit to another path: unchanged if no router of its path was sent a route. */
 type Move = 'done' | 'unchanged' | 'broken'
 
 /** A circuit that is being moved: whether it is to be moved once more, because something changed meanwhile, and has to be. */
