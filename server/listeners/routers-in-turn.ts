@@ -29,6 +29,8 @@ interface RoutersInTurnParts {
 export class RoutersInTurn {
   readonly #parts: RoutersInTurnParts
   readonly #duty: Duty
+  /** Counts the beginnings and ends: what belongs to an earlier one does not go on. */
+  #turn = 0
 
   /** From now on this controller takes those routers if no other one has them. */
   constructor(parts: RoutersInTurnParts) {
@@ -45,33 +47,42 @@ export class RoutersInTurn {
 
   async #begin(): Promise<void> {
     const { controller, controlListener, presence, servers } = this.#parts
+    const turn = ++this.#turn
     // Routers find here all that the controller before has committed.
-    if (!(await this.#retry(() => controller.store.catchUp()))) return
+    if (!(await this.#retry(turn, () => controller.store.catchUp()))) return
     controller.fabric.begin()
     presence.begin()
     controlListener.begin()
     const { endedSessions, sessionSync } = controller.routers
-    void this.#retry(async () => {
+    void this.#retry(turn, async () => {
       await endedSessions.takeOver()
       await sessionSync.takeOver()
     })
-    for (const { server, bind } of servers) if (!server.listening) await this.#retry(bind)
+    for (const { server, bind } of servers) {
+      await this.#retry(turn, async () => {
+        if (!server.listening) await bind()
+      })
+      // The duty may have been lost while the address was looked up.
+      if (!this.#duty.isHeld && server.listening) server.close()
+    }
   }
 
   #end(): void {
     const { controller, controlListener, presence, servers } = this.#parts
+    this.#turn += 1
     for (const { server } of servers) if (server.listening) server.close()
     controller.fabric.leave()
     presence.end()
     controlListener.end('another controller has the routers that are connected to one at a time')
   }
 
-  /** Tries until it succeeds, or the duty is lost. Returns whether it has succeeded. */
-  async #retry(work: () => Promise<void>): Promise<boolean> {
-    for (let attempt = 1; this.#duty.isHeld; attempt += 1) {
+  /** Tries until it succeeds, or the duty is lost. Returns whether it has succeeded, and the duty was not lost meanwhile. */
+  async #retry(turn: number, work: () => Promise<void>): Promise<boolean> {
+    const goesOn = () => this.#duty.isHeld && this.#turn === turn
+    for (let attempt = 1; goesOn(); attempt += 1) {
       try {
         await work()
-        return this.#duty.isHeld
+        return goesOn()
       } catch (error) {
         // Not the first time: a controller that has lost the log for a moment says so itself, and one that stops needs it no more.
         if (attempt === 2) this.#parts.controller.log.error({ err: error }, 'routers cannot be served yet')
