@@ -47,6 +47,12 @@ describe('the file that a new data directory gets', () => {
 
     expect(readConfig(fileWith(renderConfigFile(values)))).toEqual(readConfig(undefined, {}, values))
   })
+
+  it.each(['1e5', '0x10', '1.0', '51e123456789', '007', 'true', 'null', 'one'])('keeps the name %s as text', (name) => {
+    const text = renderConfigFile({ 'cluster.name': name })
+
+    expect(readConfig(fileWith(text))['cluster.name']).toBe(name)
+  })
 })
 
 describe('a setting', () => {

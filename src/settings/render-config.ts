@@ -1,4 +1,5 @@
 // Writes settings as people read them: the commented file of a new data directory, and single settings as YAML.
+import { parse } from 'yaml'
 import { type Overrides, settingKeys, settings } from './settings.ts'
 
 /** The file that a new data directory gets: every setting with its explanation, set if it differs from the default. */
@@ -39,9 +40,11 @@ function toInlineYaml(value: unknown): string {
   return Array.isArray(value) ? `[${value.map(toYamlValue).join(', ')}]` : toYamlValue(value)
 }
 
-/** JSON is YAML. */
+/** JSON is YAML. A text stands without quotes only if it is read as that text: `1e5` is a number without them. */
 export function toYamlValue(value: unknown): string {
-  return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && !/^\d+$/.test(value) ? value : JSON.stringify(value)
+  return typeof value === 'string' && /^[\w.:/-]+$/.test(value) && parse(value) === value
+    ? value
+    : JSON.stringify(value)
 }
 
 const MAX_COMMENT_WIDTH = 96
