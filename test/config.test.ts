@@ -105,6 +105,7 @@ describe('a setting', () => {
     ['that clients cannot reach, of IPv6', "listeners: [{ address: '[::]:1280' }]\n", 'advertise'],
     ['that clients cannot reach, written in full', "listeners: [{ address: '[0:0:0:0:0:0:0:0]:1280' }]\n", 'advertise'],
     ['that keeps the audit for less than a day', 'audit:\n  retention: 1h\n', 'audit.retention'],
+    ['that has a text that YAML reads as an alias', 'cors:\n  origins: [*.example.com]\n', 'cors.origins'],
     ['in a group that is none', 'session: 5\n', 'session'],
     ['in a file that holds no map', '- 5\n', 'file'],
     ['in a file that is not YAML', 'a: [\n', 'file'],
@@ -164,6 +165,15 @@ describe('a setting', () => {
       /must be a list such as \[\{address: 127\.0\.0\.1:1280\}\]$/,
     )
     expect(messageOf('advertise: {}\n')).toMatch(/must be a list$/)
+  })
+
+  it('that begins with an asterisk by mistake is refused with its line, and together with all others that are wrong', () => {
+    expect(messageOf('log:\n  level: loud\ncors:\n  origins: [*.example.com]\n').split('\n')).toEqual([
+      expect.stringMatching(
+        /^the setting cors\.origins, in line 4 of \S+, .*; quote a text that begins with an asterisk/,
+      ),
+      expect.stringMatching(/^the setting log\.level, in line 2 /),
+    ])
   })
 
   it('that has one address for two listeners is refused with the address', () => {

@@ -51,8 +51,13 @@ export function readConfigFile(path: string, groups: ReadonlySet<string>): Confi
     const earlier = settings.get(key)
     if (earlier && !isReported) mistakes.push(duplicateError(key, earlier.source, source))
     if (earlier) return
-    const value = (pair.value as { toJS?(of: unknown): unknown } | null)?.toJS?.(document) ?? null
-    settings.set(key, { value, source })
+    try {
+      const value = (pair.value as { toJS?(of: unknown): unknown } | null)?.toJS?.(document) ?? null
+      settings.set(key, { value, source })
+    } catch (error) {
+      if (!(error instanceof ReferenceError)) throw error
+      mistakes.push(aliasError(key, error, source))
+    }
   }
   for (const pair of listPairs(document.contents, WHOLE_FILE, sourceAt(0))) {
     const name = String(pair.key)
@@ -84,6 +89,11 @@ function findRepeated(map: YAMLMap, sourceOf: (pair: Pair) => SettingSource): [P
     sources.set(name, source)
     return []
   })
+}
+
+/** YAML takes a text that begins with an asterisk for an alias, which nothing defines. */
+function aliasError(key: string, { message }: ReferenceError, source: SettingSource): ConfigError {
+  return new ConfigError(key, `cannot be read: ${message}; quote a text that begins with an asterisk`, source)
 }
 
 function duplicateError(name: string, first: SettingSource, second: SettingSource): ConfigError {

@@ -211,6 +211,15 @@ describe('a backup', () => {
     },
   )
 
+  it('of settings that a controller refuses is made, and names no address', async () => {
+    writeFileSync(getDataPaths(directory).config, 'cors:\n  origins: [*.example.com]\n')
+
+    const { owner } = await createBackup({ directory, file, now: NOW })
+
+    expect(owner.address).toBe('')
+    expect((await verifyBackup({ file })).manifest.owner).toEqual(owner)
+  })
+
   it('needs no key of the root, which can be stored elsewhere', async () => {
     rmSync(join(directory, 'pki', 'root.key'))
 
