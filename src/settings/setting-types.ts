@@ -177,10 +177,17 @@ export function readHostAndPort(value: unknown, key: string): string {
   const text = String(value)
   const { host, port } = splitAddress(text)
   const isHost = isIP(host) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/.test(host)
-  if (!text.includes(':') || !isHost || !Number.isInteger(port) || port < 0 || port > 65535) {
+  if (!/:\d{1,5}$/.test(text) || !isHost || port > 65535) {
     throw new ConfigError(key, `holds ${JSON.stringify(value)}, which is not of the form host:port`)
   }
   return text
+}
+
+/** An address under which others reach the controller. A listener, in contrast, may leave the choice of its port to the system. */
+export function readReachableAddress(value: unknown, key: string): string {
+  const address = readHostAndPort(value, key)
+  if (splitAddress(address).port !== 0) return address
+  throw new ConfigError(key, `holds ${JSON.stringify(value)}: name the port that clients or routers connect to`)
 }
 
 /** Host and port of `host:port`; an IPv6 host is in brackets. */

@@ -11,12 +11,12 @@ import {
   readDatabaseUrl,
   readDirectives,
   readDuration,
-  readHostAndPort,
   readList,
   readNodeName,
   readOptionalPath,
   readOptionalTime,
   readOrigin,
+  readReachableAddress,
   readSwitch,
   readWholeNumber,
 } from './setting-types.ts'
@@ -40,19 +40,19 @@ export const settings = {
     explain:
       'Names under which clients reach the controller, as host:port. The first one goes into enrollment tokens; all of them into the server certificate. Without any, the address of the first listener with TLS is used.',
     default: [],
-    read: (value, key) => readList(value, key).map((entry) => readHostAndPort(entry, key)),
+    read: (value, key) => readList(value, key).map((entry) => readReachableAddress(entry, key)),
   },
   'control.advertise': {
     explain:
       'The name under which routers reach this controller, as host:port, if it is not the first one of advertise. Each of several controllers of one network has its own.',
     default: '',
-    read: (value, key) => (value === '' ? undefined : readHostAndPort(value, key)),
+    read: (value, key) => (value === '' ? undefined : readReachableAddress(value, key)),
   },
   'control.shared': {
     explain:
       'One name that leads to all controllers of a network, as host:port, for routers of releases before 2.0, which are connected to one controller at a time. Only that one listens there, by a listener with shared: true. Routers of later releases learn from it where each controller is. The same on all controllers.',
     default: '',
-    read: (value, key) => (value === '' ? undefined : readHostAndPort(value, key)),
+    read: (value, key) => (value === '' ? undefined : readReachableAddress(value, key)),
   },
   'session.timeout': durationSetting('30m', 'How long a sign-in stays alive without being used.', '1m'),
   'session.maxAge': {
