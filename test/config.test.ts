@@ -113,6 +113,7 @@ describe('a setting', () => {
     ['that has a port beyond the highest', "advertise: ['controller.example.com:65536']\n", 'advertise'],
     ['that names no port to clients', "advertise: ['controller.example.com:0']\n", 'advertise'],
     ['that names no port to routers', "control:\n  advertise: 'controller.example.com:0'\n", 'control.advertise'],
+    ['that is a time of no zone', "adoption:\n  trialEnds: '2026-12-01T00:00:00'\n", 'adoption.trialEnds'],
     ['in a group that is none', 'session: 5\n', 'session'],
     ['in a file that holds no map', '- 5\n', 'file'],
     ['in a file that is not YAML', 'a: [\n', 'file'],

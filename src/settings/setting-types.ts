@@ -137,8 +137,10 @@ export function readNodeName(value: unknown, key: string): string | undefined {
 /** A time in milliseconds since 1970; undefined for empty text. */
 export function readOptionalTime(value: unknown, key: string): number | undefined {
   if (value === '') return undefined
-  const time = typeof value === 'string' && /^\d{4}-\d\d-\d\dT/.test(value) ? Date.parse(value) : Number.NaN
-  if (Number.isNaN(time)) throw new ConfigError(key, 'must be a time such as 2026-12-01T00:00:00Z')
+  // Without a zone, the time would be that of the machine.
+  const hasZone = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/.test(value)
+  const time = hasZone ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(time)) throw new ConfigError(key, 'must be a time with its zone, such as 2026-12-01T00:00:00Z')
   return time
 }
 
