@@ -3,7 +3,6 @@ import {
   chmodSync,
   existsSync,
   lstatSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   realpathSync,
@@ -66,8 +65,8 @@ export const REBUILD_FILE = 'rebuild.json'
 /** The beginning of the name of the folder, below a data directory, that holds the database which a rebuild replaced. */
 const REBUILT_PREFIX = 'before-rebuild-'
 
-/** The beginning of the names of folders, below a data directory, in which a process makes a backup: its process id and a random end follow. */
-const WORKSPACE_PREFIX = '.backup-'
+/** The beginning of the names of folders, below a data directory, in which processes make backups; a random end follows. */
+export const WORKSPACE_PREFIX = '.backup-'
 
 /** The file whose lock one process at a time holds. */
 export const LOCK_FILE = 'lock.db'
@@ -103,45 +102,13 @@ export function hasOnlyOwnFiles(directory: string): boolean {
       isUnfinished(name) ||
       name.startsWith(REPLACED_PREFIX) ||
       name.startsWith(REBUILT_PREFIX) ||
-      parseWorkspaceName(name) !== undefined,
+      isBackupWorkspace(name),
   )
 }
 
-// ---- making a backup -------------------------------------------------------------------------------------------------
-
-/**
- * Creates the folder in which a backup is made, after it removed those of processes that were killed. It is inside the data
- * directory because it holds a copy of the database that is never encrypted.
- */
-export function createBackupWorkspace(directory: string): string {
-  removeBackupWorkspaces(directory)
-  return runAsOwner(directory, () => mkdtempSync(join(directory, `${WORKSPACE_PREFIX}${process.pid}-`)))
-}
-
-/** Removes the folders in which backups were made, except those of other processes that still run. */
-export function removeBackupWorkspaces(directory: string): void {
-  const names = readdirSync(directory).filter((name) => {
-    const pid = parseWorkspaceName(name)
-    return pid !== undefined && (pid === process.pid || !isRunning(pid))
-  })
-  runAsOwner(directory, () => {
-    for (const name of names) rmSync(join(directory, name), { recursive: true, force: true })
-  })
-}
-
-/** The id of the process that made a workspace; undefined if the name is not that of one. */
-function parseWorkspaceName(name: string): number | undefined {
-  const [, pid] = /^\.backup-(\d{1,10})-\w{6}$/.exec(name) ?? []
-  return pid === undefined ? undefined : Number(pid)
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    // A process of another account runs, too.
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+/** Whether a name below a data directory is that of a folder in which a process makes a backup. */
+export function isBackupWorkspace(name: string): boolean {
+  return /^\.backup-\w{6}$/.test(name)
 }
 
 // ---- rebuilding a database from a log --------------------------------------------------------------------------------

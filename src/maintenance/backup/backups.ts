@@ -8,12 +8,13 @@ import type { Log } from '../../foundation/log.ts'
 import { describeSystemError } from '../../foundation/system-errors.ts'
 import { createPrivateDirectory } from '../../pki/files.ts'
 import { getAdvertisedAddress } from '../../settings/addresses.ts'
-import { BACKUPS_FOLDER, isOwnedByOther, removeBackupWorkspaces, runAsOwner } from '../../settings/data-directory.ts'
+import { BACKUPS_FOLDER, isOwnedByOther, runAsOwner } from '../../settings/data-directory.ts'
 import type { Config } from '../../settings/settings.ts'
+import { removeBackupWorkspaces } from '../../storage/sqlite/backup-workspaces.ts'
 import { BackupError, type BackupErrorCode } from './backup-error.ts'
 import type { BackupReply } from './backup-thread.ts'
 import { type BackupOptions, type BackupReport, createBackup } from './create-backup.ts'
-import { type BackupKind, type NamedBackup, parseBackupName, toBackupName } from './file-names.ts'
+import { type BackupKind, isUnfinishedBackup, type NamedBackup, parseBackupName, toBackupName } from './file-names.ts'
 import { readPassphrase } from './passphrase.ts'
 import { findNewestScheduled, getIntervalStart } from './schedule.ts'
 
@@ -134,13 +135,11 @@ export class Backups {
     this.#removeLeftovers()
   }
 
-  /** Removes what a backup left behind that was killed. */
+  /** Removes what a backup of the controller left behind that was killed. Commands may write other files to the folder at the moment. */
   #removeLeftovers(): void {
     removeBackupWorkspaces(this.#options.directory)
-    for (const name of listFileNames(this.folder)) {
-      if (!/^controller-.*\.[0-9a-f]{12}\.new$/.test(name)) continue
+    for (const name of listFileNames(this.folder).filter(isUnfinishedBackup))
       runAsOwner(this.folder, () => rmSync(join(this.folder, name), { recursive: true, force: true }))
-    }
   }
 
   #run(options: BackupOptions): Promise<BackupReport> {

@@ -24,7 +24,6 @@ import { type Instant, toIsoTime } from '../../foundation/clock.ts'
 import { version } from '../../foundation/version.ts'
 import { isUnfinished, syncDirectory } from '../../pki/files.ts'
 import {
-  createBackupWorkspace,
   getDataPaths,
   isExistingPath,
   isRestoreUnfinished,
@@ -32,6 +31,7 @@ import {
   runAsOwner,
 } from '../../settings/data-directory.ts'
 import { listAppliedMigrations } from '../../storage/migrate.ts'
+import { createBackupWorkspace } from '../../storage/sqlite/backup-workspaces.ts'
 import { readCommitPosition } from '../../storage/sqlite/commit-position.ts'
 import { openForReading } from '../../storage/sqlite/connection.ts'
 import { copyDatabaseInto } from '../../storage/sqlite/copy-database.ts'
@@ -89,11 +89,11 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   const unfinished = `${file}.${randomBytes(6).toString('hex')}.new`
   const workspace = createBackupWorkspace(directory)
   const discard = removeOnExit(() => {
-    runAsOwner(directory, () => rmSync(workspace, { recursive: true, force: true }))
+    workspace.remove()
     withRights(() => rmSync(unfinished, { force: true }))
   })
   try {
-    const database = join(workspace, 'controller.db')
+    const database = join(workspace.folder, 'controller.db')
     const files = await copyTogether(directory, database).catch((error) => {
       throw toBackupError(error, directory)
     })

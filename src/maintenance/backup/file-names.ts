@@ -41,3 +41,9 @@ export function parseBackupName(name: string): NamedBackup | undefined {
   )
   return { name, kind: kind as BackupKind, createdAt }
 }
+
+/** Whether a name is the one that a backup of the controller has until it is complete. */
+export function isUnfinishedBackup(name: string): boolean {
+  const [, complete = ''] = /^(.*)\.[0-9a-f]{12}\.new$/.exec(name) ?? []
+  return parseBackupName(complete) !== undefined
+}

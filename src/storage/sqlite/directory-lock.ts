@@ -1,19 +1,16 @@
 // Locks a data directory for one process, with an exclusive lock that the system releases when the process dies.
 import { join } from 'node:path'
-import type { Database as SqliteDatabase } from 'better-sqlite3'
-import { ensurePrivateFile } from '../../pki/files.ts'
 import {
   type AccessOptions,
   completeRestore,
   DataDirectoryError,
   LOCK_FILE,
-  removeBackupWorkspaces,
   removeUnpackedBackup,
   restrictAccess,
   runAsOwner,
 } from '../../settings/data-directory.ts'
-import { isBusy } from './sqlite-errors.ts'
-import { openSqlite } from './sqlite-library.ts'
+import { removeBackupWorkspaces } from './backup-workspaces.ts'
+import { lockFile } from './file-lock.ts'
 
 /** Another process holds the directory. */
 export class DirectoryLockedError extends Error {
@@ -31,35 +28,28 @@ export class DirectoryLockedError extends Error {
 export function lockDirectory(directory: string, access: AccessOptions = {}): () => void {
   return runAsOwner(directory, () => {
     restrictAccess(directory, access)
-    const file = lockFile(directory)
+    const unlock = takeLock(directory)
     try {
       completeRestore(directory)
       removeUnpackedBackup(directory)
       removeBackupWorkspaces(directory)
     } catch (error) {
-      file.close()
+      unlock()
       throw error
     }
-    return () => file.close()
+    return unlock
   })
 }
 
-function lockFile(directory: string): SqliteDatabase {
+function takeLock(directory: string): () => void {
   const path = join(directory, LOCK_FILE)
-  let file: SqliteDatabase | undefined
   try {
-    ensurePrivateFile(path)
-    file = openSqlite(path, { timeout: 0 })
-    // SQLite opens a file without write permission for reading, and then grants an exclusive transaction without any lock. A
-    // change detects this. It stays in memory, and is rolled back at the end.
-    file.pragma('journal_mode = memory')
-    file.exec('begin exclusive; pragma user_version = 1')
-    return file
+    const unlock = lockFile(path)
+    if (unlock) return unlock
   } catch (error) {
-    file?.close()
-    if (isBusy(error)) throw new DirectoryLockedError(directory)
     if (error instanceof DataDirectoryError) throw error
     const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
     throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
   }
+  throw new DirectoryLockedError(directory)
 }
