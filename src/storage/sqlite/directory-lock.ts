@@ -49,7 +49,8 @@ function takeLock(directory: string): () => void {
   } catch (error) {
     if (error instanceof DataDirectoryError) throw error
     const message = `the lock of ${directory} cannot be taken: ${(error as Error).message}`
-    throw new DataDirectoryError('LOCK_FAILED', message, `make ${path} readable and writable for this account`, error)
+    const remedy = `make ${path} readable and writable for this account; its file system must not be read-only or full`
+    throw new DataDirectoryError('LOCK_FAILED', message, remedy, error)
   }
   throw new DirectoryLockedError(directory)
 }
