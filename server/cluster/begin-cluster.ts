@@ -5,7 +5,7 @@ import { newId } from '../../src/foundation/ids.ts'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
-import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import { editConfigFile, requireEditable } from '../../src/settings/edit-config-file.ts'
 import type { Config, Overrides } from '../../src/settings/settings.ts'
 import { storeEqualSettings } from '../../src/storage/cluster/equal-settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
@@ -36,6 +36,7 @@ export async function beginCluster(options: BeginOptions): Promise<{ readonly cl
   const paths = getDataPaths(directory)
   return withLockedDirectory(directory, async () => {
     requireAlone(directory, readConfig(paths.config, env))
+    requireEditable(paths.config)
     const config = readConfig(paths.config, env, settings)
     const clusterKeyFile = config['cluster.keyFile'] ?? paths.clusterKey
     runAsOwner(directory, () => loadOrCreateKey(clusterKeyFile, CLUSTER_KEY_BYTES))

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs'
 import { controllers } from '../../src/definitions/resources/controllers.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
-import { editConfigFile } from '../../src/settings/edit-config-file.ts'
+import { editConfigFile, requireEditable } from '../../src/settings/edit-config-file.ts'
 import type { Config, SettingKey } from '../../src/settings/settings.ts'
 import { findLogPlace, type LogPlace } from '../../src/storage/cluster/log-place.ts'
 import { withLogConnection } from '../../src/storage/postgres/log-connection.ts'
@@ -34,6 +34,7 @@ export async function leaveCluster(options: LeaveOptions): Promise<void> {
   const paths = getDataPaths(directory)
   await withLockedDirectory(directory, async () => {
     const config = readClusterConfig(options)
+    requireEditable(paths.config)
     // Without the database, the key is not needed either: a backup does not hold it.
     const place = isDatabaseLost ? undefined : findLogPlace(directory, config)
     if (place) await takeLeave(options, config, place)

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createPrivateDirectory, isUnfinished, syncDirectory, writePrivateFile } from '../pki/files.ts'
+import { findMountPoint } from './mount-points.ts'
 
 /** A data directory cannot be used: the problem, and what an operator can do about it. */
 export class DataDirectoryError extends Error {
@@ -131,6 +132,19 @@ export function listRebuildFolders(directory: string): string[] {
 /** Whether a restore was interrupted after the point from which it is completed. */
 export function isRestoreUnfinished(directory: string): boolean {
   return isExistingPath(join(directory, STAGED_RESTORE))
+}
+
+/**
+ * Requires that a restore can move all that it replaces, before it begins: from then on every start would fail at what it cannot move.
+ * Settings may be mounted, because they stay then.
+ * @throws DataDirectoryError
+ */
+export function requireReplaceable(directory: string): void {
+  const { config } = getDataPaths(directory)
+  const mounted = findMountPoint(listContentPaths(directory).filter((path) => path !== config))
+  if (mounted === undefined) return
+  const remedy = `unmount ${mounted}, and run the command again; or restore to a new --data-dir, and copy its files to what is mounted`
+  throw new DataDirectoryError('MOUNTED', `${mounted} is a mount point, which a restore cannot replace`, remedy)
 }
 
 /** Describes staged content: in a file of its own, in the folder with the content. */

@@ -1,12 +1,22 @@
 // Changes single settings in an operator's file, and leaves every other line as it is.
 import { readFileSync } from 'node:fs'
 import { writePrivateFile } from '../pki/files.ts'
+import { DataDirectoryError } from './data-directory.ts'
+import { findMountPoint } from './mount-points.ts'
 import { renderSetting } from './render-config.ts'
 import { ConfigError } from './setting-types.ts'
 import { getDefault, type SettingKey } from './settings.ts'
 
 /** New values by setting; undefined for one that gets its default again. */
 export type SettingChanges = Readonly<Partial<Record<SettingKey, unknown>>>
+
+/** Requires that a file can be changed, before other things are that belong to the change. @throws DataDirectoryError if it is a mount point */
+export function requireEditable(path: string): void {
+  if (findMountPoint([path]) === undefined) return
+  const remedy =
+    'run the command where the file is part of the data directory; then mount the file that the command has changed'
+  throw new DataDirectoryError('MOUNTED', `${path} is a mount point, which this command cannot replace`, remedy)
+}
 
 /**
  * Changes settings that are in groups. One that gets its default is left as a comment.

@@ -14,6 +14,7 @@ import {
   getDataPaths,
   hasOnlyOwnFiles,
   removeUnpackedBackup,
+  requireReplaceable,
   runAsOwner,
   stageRestore,
   UNPACKED_BACKUP,
@@ -77,6 +78,7 @@ export interface RestoreReport extends VerifiedBackup {
 export async function restoreBackup({ now, ...options }: RestoreOptions): Promise<RestoreReport> {
   const { directory } = options
   requireOwnDirectory(directory)
+  requireReplaceable(directory)
   const isNew = !existsSync(directory)
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
