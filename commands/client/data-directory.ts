@@ -49,22 +49,27 @@ export async function isDirectoryInitialized(directory: string): Promise<boolean
 export async function assertInitialized(directory: string): Promise<void> {
   if (await isDirectoryInitialized(directory)) return
   throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
-    hint: `--data-dir with another directory, or controller init --data-dir ${directory}`,
+    hint: `${OTHER_HINT}, or controller init --data-dir ${directory}`,
   })
 }
 
 const OWNER_HINT = 'run the command as the account that owns it'
+const OTHER_HINT = '--data-dir with another directory'
+const SPACE_HINT = 'free some space on the disk'
+
+// A file that is larger than this process may write is like a full disk to it.
+const FULL_DISK_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
 const STORAGE_REASONS: Readonly<Record<string, readonly [reason: string, hint?: string]>> = {
   SQLITE_CANTOPEN: ['its file cannot be opened', OWNER_HINT],
   SQLITE_PERM: ['permission denied', OWNER_HINT],
   SQLITE_READONLY: ['its file or its file system is read-only', OWNER_HINT],
-  SQLITE_FULL: ['the disk is full', 'free some space on the disk'],
+  SQLITE_FULL: ['the disk is full', SPACE_HINT],
   SQLITE_NOTADB: ['its file is not a database', 'restore it from a backup'],
   SQLITE_CORRUPT: ['it is damaged', 'restore it from a backup'],
   SQLITE_BUSY: ['another process has locked it'],
   // Also for a disk without any space left, on which the memory that processes share cannot be made.
-  SQLITE_IOERR: ['the disk is full, or reports errors', 'free some space on the disk, or replace it if it is broken'],
+  SQLITE_IOERR: ['the disk is full, or reports errors', `${SPACE_HINT}, or replace it if it is broken`],
 }
 
 type StorageFault = Error & { readonly code?: string }
@@ -233,9 +238,8 @@ export function explainOpenError(directory: string, whenLocked = LOCKED_HINT) {
       const isDenied = error.code === 'EACCES' || error.code === 'EPERM'
       const message = `${path} cannot be used: ${describeFileError(error, path)}`
       if (!isInside(path, directory)) throw unusableFileError(error, path)
-      const hint = isDenied
-        ? `${OWNER_HINT}, or --data-dir with another directory`
-        : '--data-dir with another directory'
+      const remedy = FULL_DISK_CODES.has(error.code ?? '') ? SPACE_HINT : OTHER_HINT
+      const hint = isDenied ? `${OWNER_HINT}, or ${remedy}` : remedy
       throw new CommandError(isDenied ? EXIT.notPermitted : EXIT.failed, 'DIRECTORY_UNUSABLE', message, { hint })
     }
     if (error.name === 'ConfigError') {

@@ -118,11 +118,11 @@ export class Adopt extends PrintingCommand {
     try {
       if (!flags.yes) this.notice(describeReport(adoption.report))
       await this.confirm(flags, `Make ${directory} the data directory of the controller of this network?`)
+      adoption.complete()
     } catch (error) {
       adoption.discard()
-      throw error
+      explainOpenError(directory, WHEN_LOCKED)(error as Error)
     }
-    adoption.complete()
     rememberDirectory(directory, process.env)
     const sentence = [
       ...(flags.yes ? [describeReport(adoption.report), ''] : []),

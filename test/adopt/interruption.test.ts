@@ -75,3 +75,28 @@ describe('an adoption on a full disk', () => {
     },
   )
 })
+
+/** Has a process find the disk full when the settings, which are written last, get their name. */
+const FULL_AT_THE_END = `
+  import fs from 'node:fs'
+  import { syncBuiltinESMExports } from 'node:module'
+  const { renameSync } = fs
+  fs.renameSync = (from, to) => {
+    if (to.endsWith('/config.yaml')) throw Object.assign(new Error(''), { code: 'ENOSPC', syscall: 'write' })
+    renameSync(from, to)
+  }
+  syncBuiltinESMExports()`
+
+it('an adoption whose settings cannot be written says what helps, and leaves nothing behind', async () => {
+  const directory = join(folder, 'full-at-the-end')
+  const options = `--import=data:text/javascript,${encodeURIComponent(FULL_AT_THE_END)}`
+
+  const { code, stderr } = await run(process.execPath, [BINARY, ...toArgs(directory)], {
+    ...cleanEnvironment(),
+    NODE_OPTIONS: options,
+  })
+
+  const message = expect.stringMatching(/\S+ cannot be used: the disk is full\nTry: free some space on the disk/)
+  expect([code, stderr]).toEqual([1, message])
+  expect(existsSync(directory)).toBe(false)
+})

@@ -145,3 +145,14 @@ describe.skipIf(lacks('prlimit', hasPrlimit()))('controller admin recover on a f
     rmSync(join(stopped, '..'), { recursive: true, force: true })
   })
 })
+
+describe.skipIf(lacks('prlimit', hasPrlimit()))('controller init on a full disk', () => {
+  it('says what helps', async () => {
+    const env = cleanEnvironment()
+    const words = ['init', '--data-dir', join(String(env.HOME), 'data'), '--listen', '127.0.0.1:1280']
+
+    const { code, stderr } = await run('prlimit', ['--fsize=10', process.execPath, BINARY, ...words], env)
+
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/\nTry: free some space on the disk$/m)])
+  })
+})
