@@ -15,13 +15,12 @@ import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki
 import { getAdvertisedAddress, listCertificateHosts } from './settings/addresses.ts'
 import { readConfig } from './settings/config.ts'
 import {
-  DataDirectoryError,
   getDataPaths,
   hasDatabase,
-  hasOnlyOwnFiles,
   isExistingPath,
   isRestoreUnfinished,
   requireDatabase,
+  requireNothingElse,
   runAsOwner,
 } from './settings/data-directory.ts'
 import { requireNativeLibraries } from './settings/native-libraries.ts'
@@ -94,12 +93,6 @@ export async function initializeDirectory({
   } finally {
     unlock()
   }
-}
-
-/** A directory that holds other files is not taken over: it would be closed to the accounts that share it. */
-export function requireNothingElse(directory: string): void {
-  if (hasOnlyOwnFiles(directory)) return
-  throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
 }
 
 /** The database comes before the keys, so that keys without a database are those of one that was lost. */

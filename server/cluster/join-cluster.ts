@@ -2,10 +2,15 @@
 //
 // The settings are written last: until then the directory is none, and the same command begins again.
 import { existsSync } from 'node:fs'
-import { requireNothingElse } from '../../src/initialize.ts'
 import { createPrivateDirectory, writePrivateFile } from '../../src/pki/files.ts'
 import { readConfig } from '../../src/settings/config.ts'
-import { DataDirectoryError, getDataPaths, hasDatabase, runAsOwner } from '../../src/settings/data-directory.ts'
+import {
+  DataDirectoryError,
+  getDataPaths,
+  hasDatabase,
+  requireNothingElse,
+  runAsOwner,
+} from '../../src/settings/data-directory.ts'
 import { renderConfigFile } from '../../src/settings/render-config.ts'
 import { getDefault, isSameSetting, type Overrides } from '../../src/settings/settings.ts'
 import { loadClusterKey } from '../../src/storage/cluster/cluster-keys.ts'

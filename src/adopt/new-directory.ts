@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { createPrivateDirectory, writePrivateFile } from '../pki/files.ts'
-import { DataDirectoryError, getDataPaths, LOCK_FILE } from '../settings/data-directory.ts'
+import { DataDirectoryError, getDataPaths, LOCK_FILE, LOST_AND_FOUND } from '../settings/data-directory.ts'
 import { renderConfigFile } from '../settings/render-config.ts'
 import type { Overrides } from '../settings/settings.ts'
 import { DirectoryLockedError, lockDirectory } from '../storage/sqlite/directory-lock.ts'
@@ -64,10 +64,14 @@ function requireEmpty(path: string): void {
 }
 
 function holdsAnything(path: string): boolean {
-  return readdirSync(path).some((name) => name !== LOCK_FILE)
+  return listContents(path).some((name) => name !== LOCK_FILE)
+}
+
+function listContents(path: string): string[] {
+  return readdirSync(path).filter((name) => name !== LOST_AND_FOUND)
 }
 
 function removeContents(path: string, existed: boolean): void {
   if (!existed) rmSync(path, { recursive: true, force: true })
-  else for (const name of readdirSync(path)) rmSync(join(path, name), { recursive: true })
+  else for (const name of listContents(path)) rmSync(join(path, name), { recursive: true })
 }

@@ -72,6 +72,9 @@ export const WORKSPACE_PREFIX = '.backup-'
 /** The file whose lock one process at a time holds. */
 export const LOCK_FILE = 'lock.db'
 
+/** A new file system may have this folder at its top. */
+export const LOST_AND_FOUND = 'lost+found'
+
 /** The suffixes of the files of a database: SQLite creates up to three beside it. */
 export const DATABASE_ENDINGS = ['', '-wal', '-shm', '-journal']
 
@@ -93,18 +96,23 @@ function listDatabasePaths(path: string): string[] {
   return DATABASE_ENDINGS.map((end) => path + end)
 }
 
-/** Whether the directory holds nothing but what a controller makes, or does not exist. */
-export function hasOnlyOwnFiles(directory: string): boolean {
-  if (!existsSync(directory)) return true
+/**
+ * Requires that the directory holds nothing but what a controller makes, or does not exist: another one would be closed to the accounts that
+ * share it.
+ * @throws DataDirectoryError
+ */
+export function requireNothingElse(directory: string): void {
+  if (!existsSync(directory)) return
   const own = new Set(listOwnPaths(directory))
-  return readdirSync(directory).every(
-    (name) =>
-      own.has(join(directory, name)) ||
-      isUnfinished(name) ||
-      name.startsWith(REPLACED_PREFIX) ||
-      name.startsWith(REBUILT_PREFIX) ||
-      isBackupWorkspace(name),
-  )
+  const isOwn = (name: string) =>
+    own.has(join(directory, name)) ||
+    isUnfinished(name) ||
+    name.startsWith(REPLACED_PREFIX) ||
+    name.startsWith(REBUILT_PREFIX) ||
+    isBackupWorkspace(name) ||
+    name === LOST_AND_FOUND
+  if (readdirSync(directory).every(isOwn)) return
+  throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
 }
 
 /** Whether a name below a data directory is that of a folder in which a process makes a backup. */

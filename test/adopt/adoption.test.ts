@@ -114,6 +114,15 @@ describe('an adoption', () => {
     expect(readdirSync(adopting.directory)).toEqual(['notes.txt'])
   })
 
+  it('takes a directory that has what a new file system has at its top, and leaves that there', async () => {
+    const { config } = unpackNetwork('1.6.5', join(folder, 'formatted'))
+    const adopting = options('formatted', config)
+    mkdirSync(join(adopting.directory, 'lost+found'), { recursive: true })
+    const adoption = await adoptNetwork(adopting)
+    adoption.discard()
+    expect(readdirSync(adopting.directory)).toEqual(['lost+found'])
+  })
+
   it('refuses a directory that another adoption fills, and leaves it to that one', async () => {
     const { config } = unpackNetwork('1.6.5', join(folder, 'twice'))
     const adopting = options('twice', config)

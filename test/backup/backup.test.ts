@@ -315,6 +315,16 @@ describe('a restore', () => {
     await expect(restoreBackup({ file, directory: shared, now: NOW })).rejects.toMatchObject({ code: 'NOT_EMPTY' })
   })
 
+  it('takes a directory that has what a new file system has at its top', async () => {
+    await createBackup({ directory, file, now: NOW })
+    const formatted = join(folder, 'formatted')
+    mkdirSync(join(formatted, 'lost+found'), { recursive: true })
+
+    await restoreBackup({ file, directory: formatted, now: NOW })
+
+    expect(existsSync(getDataPaths(formatted).database)).toBe(true)
+  })
+
   it('refuses a file that is cut, changed or of another kind, and changes nothing', async () => {
     await createBackup({ directory, file, now: NOW })
     const sealedFile = join(folder, 'sealed')

@@ -10,10 +10,9 @@ import type { Instant } from '../../foundation/clock.ts'
 import { createPrivateDirectory, syncDirectory } from '../../pki/files.ts'
 import {
   completeRestore,
-  DataDirectoryError,
   getDataPaths,
-  hasOnlyOwnFiles,
   removeUnpackedBackup,
+  requireNothingElse,
   requireReplaceable,
   runAsOwner,
   stageRestore,
@@ -77,7 +76,7 @@ export interface RestoreReport extends VerifiedBackup {
  */
 export async function restoreBackup({ now, ...options }: RestoreOptions): Promise<RestoreReport> {
   const { directory } = options
-  requireOwnDirectory(directory)
+  requireNothingElse(directory)
   requireReplaceable(directory)
   const isNew = !existsSync(directory)
   createPrivateDirectory(directory)
@@ -122,12 +121,6 @@ export async function withUnpackedBackup<T>(
   } finally {
     discard()
   }
-}
-
-/** A directory with files that are not of a controller is not taken over. */
-function requireOwnDirectory(directory: string): void {
-  if (hasOnlyOwnFiles(directory)) return
-  throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
 }
 
 function replaceContent(directory: string, folder: string, manifest: Manifest, now: Instant): string | undefined {
