@@ -27,6 +27,7 @@ import { completeRestore, getDataPaths, stageRestore } from '../../src/settings/
 import { continueAfter, readCommitPosition } from '../../src/storage/sqlite/commit-position.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { copyOfTemplate, MANAGEMENT, type TestController, testController } from '../world/controller.ts'
+import { withFullDisk } from '../world/full-disk.ts'
 import { copyAtEachRename } from '../world/killed-copies.ts'
 import { Sqlite } from '../world/sqlite.ts'
 
@@ -226,6 +227,12 @@ describe('a backup', () => {
     await createBackup({ directory, file, now: NOW })
 
     expect((await verifyBackup({ file })).findings).toEqual([])
+  })
+
+  it('for whose copy of the database there is no room says so', async () => {
+    const backup = withFullDisk('mkdtempSync', () => createBackup({ directory, file, now: NOW }))
+
+    await expect(backup).rejects.toMatchObject({ name: 'BackupError', code: 'DISK_FULL' })
   })
 
   it('that cannot be written leaves nothing behind', async () => {
@@ -468,6 +475,26 @@ describe('a restore', () => {
     expect(existsSync(join(directory, name))).toBe(false)
     expect(contentOf(directory)).toEqual(before)
   })
+
+  it.each(['the directory of a controller', 'a new directory'])(
+    'into %s that finds the disk full once it has begun is completed by the next start',
+    async (target) => {
+      await createBackup({ directory, file, now: NOW })
+      const path = target === 'a new directory' ? join(folder, 'new') : directory
+      const before = contentOf(directory)
+      const restore = () => restoreBackup({ file, directory: path, now: NOW })
+
+      const refused = withFullDisk('renameSync', restore, '/restored/')
+
+      await expect(refused).rejects.toMatchObject({
+        code: 'RESTORE_UNFINISHED',
+        message: expect.stringContaining('no space left'),
+        remedy: expect.stringContaining('the next start'),
+      })
+      lockDirectory(path)()
+      expect(Object.keys(contentOf(path)).sort()).toEqual(Object.keys(before).sort())
+    },
+  )
 
   it('completes what is staged once, and only once', () => {
     const staging = join(directory, 'restored.unfinished')

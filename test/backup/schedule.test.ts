@@ -8,6 +8,7 @@ import { getDataPaths } from '../../src/settings/data-directory.ts'
 import type { Overrides } from '../../src/settings/settings.ts'
 import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
 import { copyOfTemplate, type TestController, testController } from '../world/controller.ts'
+import { withFullDisk } from '../world/full-disk.ts'
 
 const HOUR_MS = 60 * 60_000
 let world: TestController
@@ -110,6 +111,16 @@ describe('scheduled backups', () => {
     })
 
     expect(names()).toEqual(before)
+  })
+
+  it('are refused until there is room if the disk takes no folder for them', async () => {
+    const { controller } = await open({})
+
+    const snapshot = withFullDisk('mkdirSync', () => controller.backups.createSnapshot())
+
+    await expect(snapshot).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' })
+    await controller.backups.createSnapshot()
+    expect(names()).toHaveLength(1)
   })
 
   it('can be turned off', async () => {

@@ -11,7 +11,7 @@ import { getAdvertisedAddress } from '../../settings/addresses.ts'
 import { BACKUPS_FOLDER, isOwnedByOther, runAsOwner } from '../../settings/data-directory.ts'
 import type { Config } from '../../settings/settings.ts'
 import { removeBackupWorkspaces } from '../../storage/sqlite/backup-workspaces.ts'
-import { BackupError, type BackupErrorCode } from './backup-error.ts'
+import { BackupError, type BackupErrorCode, toBackupError } from './backup-error.ts'
 import type { BackupReply } from './backup-thread.ts'
 import { type BackupOptions, type BackupReport, createBackup } from './create-backup.ts'
 import { type BackupKind, isUnfinishedBackup, type NamedBackup, parseBackupName, toBackupName } from './file-names.ts'
@@ -131,8 +131,12 @@ export class Backups {
 
   #prepareFolder(): void {
     const { directory, config } = this.#options
-    if (config['backup.directory'] === undefined) runAsOwner(directory, () => createPrivateDirectory(this.folder))
-    this.#removeLeftovers()
+    try {
+      if (config['backup.directory'] === undefined) runAsOwner(directory, () => createPrivateDirectory(this.folder))
+      this.#removeLeftovers()
+    } catch (error) {
+      throw toBackupError(error, this.folder)
+    }
   }
 
   /** Removes what a backup of the controller left behind that was killed. Commands may write other files to the folder at the moment. */

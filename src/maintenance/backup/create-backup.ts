@@ -31,7 +31,7 @@ import {
   runAsOwner,
 } from '../../settings/data-directory.ts'
 import { listAppliedMigrations } from '../../storage/migrate.ts'
-import { createBackupWorkspace } from '../../storage/sqlite/backup-workspaces.ts'
+import { type BackupWorkspace, createBackupWorkspace } from '../../storage/sqlite/backup-workspaces.ts'
 import { readCommitPosition } from '../../storage/sqlite/commit-position.ts'
 import { openForReading } from '../../storage/sqlite/connection.ts'
 import { copyDatabaseInto } from '../../storage/sqlite/copy-database.ts'
@@ -87,7 +87,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   const folder = dirname(file)
   const withRights: WithRights = (work) => (options.isForOwner ? runAsOwner(folder, work) : work())
   const unfinished = `${file}.${randomBytes(6).toString('hex')}.new`
-  const workspace = createBackupWorkspace(directory)
+  const workspace = openWorkspace(directory)
   const discard = removeOnExit(() => {
     workspace.remove()
     withRights(() => rmSync(unfinished, { force: true }))
@@ -111,6 +111,15 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
     throw toBackupError(error, folder)
   } finally {
     discard()
+  }
+}
+
+/** @throws BackupError if there is no space */
+function openWorkspace(directory: string): BackupWorkspace {
+  try {
+    return createBackupWorkspace(directory)
+  } catch (error) {
+    throw toBackupError(error, directory)
   }
 }
 

@@ -10,7 +10,9 @@ import type { Instant } from '../../foundation/clock.ts'
 import { createPrivateDirectory, syncDirectory } from '../../pki/files.ts'
 import {
   completeRestore,
+  DataDirectoryError,
   getDataPaths,
+  isRestoreUnfinished,
   removeUnpackedBackup,
   requireNothingElse,
   requireReplaceable,
@@ -72,7 +74,8 @@ export interface RestoreReport extends VerifiedBackup {
 
 /**
  * Replaces the content of the data directory of a controller that is alone by that of a backup, after it was verified.
- * @throws BackupError, DataDirectoryError, and DirectoryLockedError while a controller runs; then nothing has changed
+ * @throws BackupError, DataDirectoryError, and DirectoryLockedError while a controller runs; nothing has changed then, unless the code is
+ * `RESTORE_UNFINISHED`
  */
 export async function restoreBackup({ now, ...options }: RestoreOptions): Promise<RestoreReport> {
   const { directory } = options
@@ -93,7 +96,7 @@ export async function restoreBackup({ now, ...options }: RestoreOptions): Promis
     })
   } finally {
     unlock()
-    if (isNew && !isRestored) rmSync(directory, { recursive: true, force: true })
+    if (isNew && !isRestored && !isRestoreUnfinished(directory)) rmSync(directory, { recursive: true, force: true })
   }
 }
 
@@ -127,8 +130,20 @@ function replaceContent(directory: string, folder: string, manifest: Manifest, n
   const names = new Set(manifest.files.map(({ name }) => name.split('/')[0] ?? name))
   return runAsOwner(directory, () => {
     stageRestore(directory, folder, toFileTime(now), [...names])
-    return completeRestore(directory)
+    try {
+      return completeRestore(directory)
+    } catch (error) {
+      throw unfinishedError(directory, error)
+    }
   })
+}
+
+/** The content is replaced in part, or not yet: the next process that locks the directory goes on. */
+function unfinishedError(directory: string, error: unknown): DataDirectoryError {
+  const message = `the restore of ${directory} has begun, and could not be completed: ${(error as Error).message}`
+  const remedy =
+    'free some space on the disk, or remove what else is in the way; the next start then completes the restore'
+  return new DataDirectoryError('RESTORE_UNFINISHED', message, remedy, error)
 }
 
 /** Unpacks a backup into an empty folder, and checks the database, the keys and the certificates in it. */
