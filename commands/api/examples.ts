@@ -1,6 +1,6 @@
 // Generates an example for each command that can be run as it is, from the example of its resource and the schemas of the API.
 import type { ApiDescription, OperationDescription, ResourceDescription } from '../../src/client/api-description.ts'
-import { quoteShellWord } from '../foundation/shell-words.ts'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { listPathArguments } from './arguments.ts'
 import { type BodyFlag, getAt, listBodyFlags, toTypedFlag } from './body-flags.ts'
 import { alwaysAsks } from './confirmations.ts'

@@ -8,6 +8,7 @@ import type { AccessOptions } from '../../src/settings/data-directory.ts'
 import type { SettingSource } from '../../src/settings/setting-types.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { describeFileError, isFileError } from '../foundation/file-errors.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
 import { rememberDirectory } from './known-directories.ts'
 
 export const dataDirectoryFlag = Flags.string({
@@ -49,7 +50,7 @@ export async function isDirectoryInitialized(directory: string): Promise<boolean
 export async function assertInitialized(directory: string): Promise<void> {
   if (await isDirectoryInitialized(directory)) return
   throw new CommandError(EXIT.notFound, 'NO_DATA_DIRECTORY', `${directory} is not the data directory of a controller`, {
-    hint: `${OTHER_HINT}, or controller init --data-dir ${directory}`,
+    hint: `${OTHER_HINT}, or ${toCommandLine('init', ['--data-dir', directory])}`,
   })
 }
 
@@ -203,7 +204,7 @@ export function unusableDatabaseError(directory: string, fault: StorageFault, ex
   const [reason, hint] = explainStorageFault(fault)
   const message = `the database of ${directory} cannot be used: ${reason}`
   return new CommandError(exitCode, 'STORAGE_UNAVAILABLE', message, {
-    hint: hint ?? `make sure that its disk works, then: controller db check --data-dir ${directory}`,
+    hint: hint ?? `make sure that its disk works, then: ${toCommandLine('db check', ['--data-dir', directory])}`,
   })
 }
 

@@ -1,11 +1,11 @@
 // Enrollment tokens: reads them, and verifies that the controller at their address issued them, before anything is sent there.
 import { isIP } from 'node:net'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { toJwtAlgorithm } from '../../src/pki/algorithms.ts'
 import { toCertificatePem } from '../../src/pki/certificates.ts'
 import { isSelfSigned } from '../../src/pki/chains.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
-import { quoteShellWord } from '../foundation/shell-words.ts'
 import { toTimeText } from '../foundation/times.ts'
 import { fetchOfferedTrust, type OfferedTrust } from './trust.ts'
 

@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { ClientCertificate } from '../../src/client/http-transport.ts'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { parsePemBlocks, toKeyPem, toPem } from '../../src/pki/pem.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
 import { describeFileError } from '../foundation/file-errors.ts'
@@ -50,7 +51,7 @@ function readKeyPem(file: string): string {
   const text = readBytes('key', file).toString('utf8')
   // PKCS #8, and the format of RFC 1421.
   if (/-----BEGIN ENCRYPTED |^Proc-Type: 4,ENCRYPTED/m.test(text)) {
-    const hint = `openssl pkey -in ${file} -out FILE.key writes it without a password`
+    const hint = `openssl pkey -in ${quoteShellWord(file)} -out FILE.key writes it without a password`
     throw makeUsageError(`${file} is encrypted`, { field: 'key', hint })
   }
   try {

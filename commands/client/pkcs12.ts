@@ -1,5 +1,6 @@
 // Reads PKCS #12 bundles (RFC 7292), which contain a certificate with its private key, protected by a password.
 import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { toPem } from '../../src/pki/pem.ts'
 import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'
 
@@ -52,7 +53,7 @@ function decode<T>(file: string, password: string, read: () => T): T {
 
 /** How a bundle becomes PEM files, with which the user enrolls. */
 function toConversion(file: string): string {
-  return `openssl pkcs12 -in ${file} -noenc -out FILE.pem, then --cert FILE.pem --key FILE.pem`
+  return `openssl pkcs12 -in ${quoteShellWord(file)} -noenc -out FILE.pem, then --cert FILE.pem --key FILE.pem`
 }
 
 function notRsaError(file: string): CommandError {

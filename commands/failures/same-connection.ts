@@ -1,5 +1,5 @@
 // Makes the command of a hint ask the controller that the failed one asked: without its flags, it would ask that of the current profile.
-import { quoteShellWord } from '../foundation/shell-words.ts'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import type { Failure } from './failure-text.ts'
 
 const CHOICE = /^--(?:offline$|(?:controller|profile)(?:=|$))/

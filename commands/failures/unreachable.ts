@@ -26,8 +26,20 @@ function describeNoConnection(error: UnreachableError, { command, argv }: Failed
   const hint =
     directory === undefined
       ? `${remedy}, or use --controller with another URL`
-      : `${toCommandLine(command, withoutConnection(argv))} --offline${directory === resolveDataDirectory(undefined) ? '' : ` --data-dir ${directory}`}`
+      : toOfflineCommand(command, argv, directory)
   return { code: 'UNREACHABLE', message: error.message, hint }
+}
+
+/** The command on a data directory. Words behind `--` are names, and no flags. */
+function toOfflineCommand(command: string, argv: readonly string[], directory: string): string {
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length
+  const ownFlags = directory === resolveDataDirectory(undefined) ? [] : ['--data-dir', directory]
+  return toCommandLine(command, [
+    ...withoutConnection(argv.slice(0, end)),
+    '--offline',
+    ...ownFlags,
+    ...argv.slice(end),
+  ])
 }
 
 /** The words without the flags that choose a controller. */

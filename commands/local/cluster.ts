@@ -15,6 +15,7 @@ import {
 import { readDirectoryOptions } from '../client/directory-options.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
 
@@ -64,12 +65,12 @@ function readClusterSettings(flags: DatabaseFlags): Overrides {
 }
 
 /** The flags for the same connection on another machine, whose files have paths of their own. */
-function describeProof(flags: DatabaseFlags): string {
+function listProofFlags(flags: DatabaseFlags): string[] {
   return [
-    flags.tls ? '' : ' --no-tls',
-    flags['ca-file'] === undefined ? '' : ' --ca-file FILE',
-    flags['password-file'] === undefined ? '' : ' --password-file FILE',
-  ].join('')
+    ...(flags.tls ? [] : ['--no-tls']),
+    ...(flags['ca-file'] === undefined ? [] : ['--ca-file', 'FILE']),
+    ...(flags['password-file'] === undefined ? [] : ['--password-file', 'FILE']),
+  ]
 }
 
 /** @throws CommandError if the directory is not that of a controller */
@@ -99,9 +100,9 @@ export class ClusterInit extends PrintingCommand {
     const sentence = [
       `${directory} is now that of ${name}, the first controller of a cluster.`,
       '',
-      `Next: controller serve --data-dir ${directory}`,
+      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
       `For each other controller, copy ${clusterKeyFile} to its machine by a safe way, and there:`,
-      `  controller cluster join --database ${flags.database}${describeProof(flags)} --key cluster.key --name NAME --advertise HOST:PORT`,
+      `  ${toCommandLine('cluster join', ['--database', flags.database, ...listProofFlags(flags), '--key', 'cluster.key', '--name', 'NAME', '--advertise', 'HOST:PORT'])}`,
       'Keep a copy of that key elsewhere: without it, the database and its backups are of no use.',
     ].join('\n')
     await this.print({ kind: 'done', sentence, facts: { directory, name, clusterKeyFile } }, flags.output)
@@ -143,7 +144,7 @@ export class ClusterJoin extends PrintingCommand {
     const sentence = [
       `Created ${directory} for ${name}, one more controller of the network.`,
       '',
-      `Next: controller serve --data-dir ${directory}`,
+      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
     ].join('\n')
     await this.print({ kind: 'done', sentence, facts: { directory, name } }, flags.output)
   }
@@ -183,7 +184,7 @@ export class ClusterLeave extends PrintingCommand {
     await runMaintenance(directory, () => leaveCluster({ ...options, isLast, isDatabaseLost })).catch(
       explainUnreachable,
     )
-    const sentence = `${directory} serves alone now.\n\nNext: controller serve --data-dir ${directory}`
+    const sentence = `${directory} serves alone now.\n\nNext: ${toCommandLine('serve', ['--data-dir', directory])}`
     await this.print({ kind: 'done', sentence, facts: { directory } }, flags.output)
   }
 }
@@ -230,7 +231,7 @@ export class ClusterRekey extends PrintingCommand {
       `The next cluster key is in ${nextKeyFile}.`,
       'Next:',
       '  copy it by a safe way into the data directory of each other controller, as cluster.key.next with mode 0600; they may run',
-      `  then stop the controller of ${directory}: controller cluster rekey --complete --data-dir ${directory}`,
+      `  then stop the controller of ${directory}: ${toCommandLine('cluster rekey', ['--complete', '--data-dir', directory])}`,
     ].join('\n')
     await this.print({ kind: 'done', sentence, facts: { directory, nextKeyFile } }, flags.output)
   }

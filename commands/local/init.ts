@@ -10,6 +10,7 @@ import {
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
+import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { assertCredentials } from '../terminal/credentials.ts'
 import { promptNewPassword } from '../terminal/prompts.ts'
@@ -55,7 +56,7 @@ export class Init extends PrintingCommand {
     const { initializeDirectory } = await import('../../src/initialize.ts')
     if (await isDirectoryInitialized(directory)) {
       const message = `${directory} is already the data directory of a controller`
-      const hint = `controller serve --data-dir ${directory}`
+      const hint = toCommandLine('serve', ['--data-dir', directory])
       throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint })
     }
     const username = flags['admin-username']
@@ -81,7 +82,7 @@ export class Init extends PrintingCommand {
       `Created a controller in ${directory}:`,
       ...files.map((file) => `  ${file}`),
       '',
-      `Next: controller serve --data-dir ${directory}`,
+      `Next: ${toCommandLine('serve', ['--data-dir', directory])}`,
     ].join('\n')
     rememberDirectory(directory, process.env)
     await this.print({ kind: 'done', sentence, facts: { directory, files } }, flags.output)

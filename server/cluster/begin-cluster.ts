@@ -2,6 +2,7 @@
 //
 // The settings are written last. Until then the directory serves alone, and the same command goes on where it was interrupted.
 import { newId } from '../../src/foundation/ids.ts'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { loadOrCreateKey } from '../../src/pki/files.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import { DataDirectoryError, getDataPaths, runAsOwner } from '../../src/settings/data-directory.ts'
@@ -57,7 +58,7 @@ export async function beginCluster(options: BeginOptions): Promise<{ readonly cl
 
 function requireAlone(directory: string, config: Config): void {
   if (config['cluster.database'] === undefined) return
-  const remedy = `controller cluster leave --data-dir ${directory}`
+  const remedy = `controller cluster leave --data-dir ${quoteShellWord(directory)}`
   throw new DataDirectoryError('IN_CLUSTER', `${directory} is that of a controller in a cluster`, remedy)
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { readOwnCertificate } from '../../commands/client/own-certificates.ts'
 import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { ADMIN } from '../world/controller.ts'
@@ -389,5 +390,29 @@ describe('a directory', () => {
 
     expect(code).toBe(1)
     expect(stderr).toMatch(/profiles\.json cannot be .*: a part of the path is not a directory/)
+  })
+})
+
+describe('a path with a space', () => {
+  const spaced = join(files, 'a b')
+
+  it('is quoted in the commands that are proposed for a data directory', async () => {
+    const missing = await cli('identity', 'list', '--offline', '--data-dir', spaced)
+    const creation = await cli('init', '--data-dir', spaced)
+    const again = await cli('init', '--data-dir', spaced)
+
+    expect(missing.stderr).toContain(`controller init --data-dir '${spaced}'\n`)
+    expect(creation.stdout).toContain(`Next: controller serve --data-dir '${spaced}'\n`)
+    expect([again.code, again.stderr]).toEqual([6, expect.stringContaining(`controller serve --data-dir '${spaced}'`)])
+  })
+
+  it('is quoted in the command that decrypts a key', async () => {
+    const [cert, key] = [join(files, 'a b.pem'), join(files, 'a b.key')]
+    writeFileSync(cert, '')
+    writeFileSync(key, '-----BEGIN ENCRYPTED PRIVATE KEY-----\n')
+
+    await expect(readOwnCertificate({ cert, key })).rejects.toMatchObject({
+      hint: `openssl pkey -in '${key}' -out FILE.key writes it without a password`,
+    })
   })
 })

@@ -1,6 +1,6 @@
 // Commands on a data directory while no controller runs on it.
-import { readdirSync, readFileSync } from 'node:fs'
-import { userInfo } from 'node:os'
+import { mkdtempSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { tmpdir, userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { getDataPaths } from '../../src/settings/data-directory.ts'
@@ -144,9 +144,10 @@ describe('the command that a hint of a failed command proposes', () => {
 describe('a controller that cannot be reached', () => {
   let served: Served
   const home = cleanEnvironment()
-  const own = copyOfTemplate()
+  const own = join(mkdtempSync(join(tmpdir(), 'offline-')), 'a b')
 
   beforeAll(async () => {
+    renameSync(copyOfTemplate(), own)
     served = await serve(['--data-dir', own, '--listen', '127.0.0.1:0'], home)
   })
   afterAll(() => served?.stop())
@@ -157,13 +158,17 @@ describe('a controller that cannot be reached', () => {
     await served.stop()
 
     const here = await commandLine(['identity', 'list', '--profile', 'test', '--filter', 'name = "a b"'], home)
+    const withNames = await commandLine(['identity', 'get', '--profile', 'test', '--', '-x'], home)
     const elsewhere = cleanEnvironment()
     writeProfiles(elsewhere, { test: { url: 'https://127.0.0.1:9', rootPem, token: 'x' } })
     const byVariable = await commandLine(['identity', 'list'], { ...elsewhere, CONTROLLER_DATA_DIR: own })
     const nowhere = await commandLine(['identity', 'list'], elsewhere)
 
     expect([here.code, byVariable.code, nowhere.code]).toEqual([8, 8, 8])
-    expect(here.stderr).toContain(`Try: controller identity list --filter 'name = "a b"' --offline --data-dir ${own}\n`)
+    expect(here.stderr).toContain(
+      `Try: controller identity list --filter 'name = "a b"' --offline --data-dir '${own}'\n`,
+    )
+    expect(withNames.stderr).toContain(`Try: controller identity get --offline --data-dir '${own}' -- -x\n`)
     expect(byVariable.stderr).toContain('Try: controller identity list --offline')
     expect(nowhere.stderr).not.toContain('--offline')
   })

@@ -1,11 +1,11 @@
 // Extends `controller edge-router create`: it writes a configuration for the router, and the token beside it.
 import { isIP } from 'node:net'
 import { Flags, type Interfaces } from '@oclif/core'
+import { quoteShellWord } from '../../../src/foundation/shell-words.ts'
 import { ConfigError, readHostAndPort, splitAddress } from '../../../src/settings/setting-types.ts'
 import { readClaims } from '../../client/external-jwt.ts'
 import { findFileTarget, ReservedFile } from '../../client/reserved-file.ts'
 import { makeUsageError } from '../../foundation/exit-codes.ts'
-import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { CommandRun } from '../../framework/connected.ts'
 import type { OutputRecord } from '../../terminal/cells.ts'
 import { findJwt } from '../../terminal/formats.ts'
