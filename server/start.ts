@@ -9,7 +9,7 @@ import { openOrCloseAll } from '../src/foundation/open-resources.ts'
 import { createBootstrapToken, initializeDirectory, isInitialized } from '../src/initialize.ts'
 import { getAdvertisedAddress } from '../src/settings/addresses.ts'
 import { readConfig } from '../src/settings/config.ts'
-import { getDataPaths } from '../src/settings/data-directory.ts'
+import { DataDirectoryError, getDataPaths } from '../src/settings/data-directory.ts'
 import { COMMAND_VARIABLES, findMisspeltVariables } from '../src/settings/misspelt-variables.ts'
 import { type Config, type Overrides, settingVariables } from '../src/settings/settings.ts'
 import { lockDirectory } from '../src/storage/sqlite/directory-lock.ts'
@@ -55,7 +55,7 @@ export function startController({ directory, settings, env, logTo }: StartOption
     process.umask(0o077)
     const written = isInitialized(directory)
       ? []
-      : await initializeDirectory({ directory, settings, clock: systemClock })
+      : await initializeDirectory({ directory, settings, clock: systemClock }).catch(acceptInitialized)
     const closedToOthers: string[] = []
     opened.add(lockDirectory(directory, { onShared: (path) => closedToOthers.push(path) }))
     const config = readConfig(getDataPaths(directory).config, env, settings)
@@ -104,6 +104,12 @@ export function startController({ directory, settings, env, logTo }: StartOption
       },
     }
   })
+}
+
+/** Another process may have initialized the directory meanwhile: then it is served as it is. */
+function acceptInitialized(error: Error): string[] {
+  if (error instanceof DataDirectoryError && error.code === 'ALREADY_INITIALISED') return []
+  throw error
 }
 
 async function openLog(config: Config, env: NodeJS.ProcessEnv, logTo: DestinationStream | undefined): Promise<Logger> {

@@ -10,11 +10,13 @@ import { enrollments } from './definitions/resources/enrollments.ts'
 import { identities } from './definitions/resources/identities.ts'
 import type { Clock } from './foundation/clock.ts'
 import { silentLog } from './foundation/log.ts'
+import { quoteShellWord } from './foundation/shell-words.ts'
 import { Authority } from './pki/authority.ts'
 import { createPrivateDirectory, loadOrCreateKey, writePrivateFile } from './pki/files.ts'
 import { getAdvertisedAddress, listCertificateHosts } from './settings/addresses.ts'
 import { readConfig } from './settings/config.ts'
 import {
+  DataDirectoryError,
   getDataPaths,
   hasDatabase,
   isExistingPath,
@@ -60,6 +62,16 @@ export function isInitialized(directory: string): boolean {
   return isExistingPath(getDataPaths(directory).config) || isRestoreUnfinished(directory)
 }
 
+/** @throws DataDirectoryError if the directory is that of a controller */
+export function requireUninitialized(directory: string): void {
+  if (!isInitialized(directory)) return
+  throw new DataDirectoryError(
+    'ALREADY_INITIALISED',
+    `${directory} is already the data directory of a controller`,
+    `controller serve --data-dir ${quoteShellWord(directory)}, or --data-dir with a new directory`,
+  )
+}
+
 /**
  * Initializes a data directory, or completes an interrupted initialization. Returns the files it wrote.
  * @throws ConfigError, DirectoryLockedError, DataDirectoryError
@@ -77,6 +89,8 @@ export async function initializeDirectory({
   createPrivateDirectory(directory)
   const unlock = lockDirectory(directory)
   try {
+    // Another process may have made it since.
+    requireUninitialized(directory)
     await prepareDatabase(directory, clock)
     const written = runAsOwner(directory, () => {
       ApiSessionTokens.open(paths.tokenKey)

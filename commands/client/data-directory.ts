@@ -46,6 +46,16 @@ export async function isDirectoryInitialized(directory: string): Promise<boolean
   }
 }
 
+/** @throws CommandError with exit code 6 if the directory is initialized */
+export async function assertUninitialized(directory: string): Promise<void> {
+  const { requireUninitialized } = await import('../../src/initialize.ts')
+  try {
+    requireUninitialized(directory)
+  } catch (error) {
+    explainOpenError(directory)(error as Error)
+  }
+}
+
 /** @throws CommandError with exit code 5 if the directory is not initialized */
 export async function assertInitialized(directory: string): Promise<void> {
   if (await isDirectoryInitialized(directory)) return
@@ -142,6 +152,7 @@ const LOCKED_HINT = 'omit --offline to use the running controller, or stop it fi
 
 /** Exit codes by the code of a DataDirectoryError, a BackupError or a SourceError. */
 const DIRECTORY_EXITS: Readonly<Record<string, number>> = {
+  ALREADY_INITIALISED: EXIT.conflict,
   NOT_EMPTY: EXIT.conflict,
   NOT_PRIVATE: EXIT.notPermitted,
   FOREIGN_OWNER: EXIT.notPermitted,

@@ -11,13 +11,13 @@ import { parseDuration } from '../../src/settings/setting-types.ts'
 import { getUserName } from '../client/connection.ts'
 import {
   assertInitialized,
+  assertUninitialized,
   dataDirectoryFlag,
   explainOpenError,
-  isDirectoryInitialized,
   resolveDataDirectory,
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
-import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
+import { makeUsageError } from '../foundation/exit-codes.ts'
 import { readText } from '../foundation/flag-values.ts'
 import { exitOnSignals } from '../foundation/interrupts.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
@@ -109,10 +109,7 @@ export class Adopt extends PrintingCommand {
 
   async #adopt(options: AdoptOptions, flags: { readonly yes?: boolean; readonly output?: unknown }): Promise<void> {
     const { directory } = options
-    if (await isDirectoryInitialized(directory)) {
-      const message = `${directory} is already the data directory of a controller`
-      throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint: '--data-dir with a new directory' })
-    }
+    await assertUninitialized(directory)
     const { adoptNetwork } = await import('../../src/adopt.ts')
     const adoption = await exitOnSignals(() => adoptNetwork(options)).catch(explainOpenError(directory, WHEN_LOCKED))
     try {

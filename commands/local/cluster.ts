@@ -6,9 +6,9 @@ import type { Overrides } from '../../src/settings/settings.ts'
 import {
   assertInitialized,
   assertStopped,
+  assertUninitialized,
   dataDirectoryFlag,
   explainOpenError,
-  isDirectoryInitialized,
   resolveDataDirectory,
   runMaintenance,
 } from '../client/data-directory.ts'
@@ -130,10 +130,7 @@ export class ClusterJoin extends PrintingCommand {
   async run(): Promise<void> {
     const { flags } = await this.parse(ClusterJoin)
     const directory = resolveDataDirectory(flags['data-dir'])
-    if (await isDirectoryInitialized(directory)) {
-      const message = `${directory} is already the data directory of a controller`
-      throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint: '--data-dir with a new directory' })
-    }
+    await assertUninitialized(directory)
     const settings = { ...readClusterSettings(flags), ...readNetworkSettings(flags) }
     const { joinCluster } = await import('../../server/cluster/join-cluster.ts')
     await joinCluster({ ...readDirectoryOptions(directory), settings, clusterKeyFile: resolve(flags.key) }).catch(

@@ -3,13 +3,12 @@ import { Flags } from '@oclif/core'
 import { systemClock } from '../../src/foundation/clock.ts'
 import type { Overrides } from '../../src/settings/settings.ts'
 import {
+  assertUninitialized,
   dataDirectoryFlag,
   explainOpenError,
-  isDirectoryInitialized,
   resolveDataDirectory,
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
-import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { assertCredentials } from '../terminal/credentials.ts'
@@ -54,11 +53,7 @@ export class Init extends PrintingCommand {
     const { flags } = await this.parse(Init)
     const directory = resolveDataDirectory(flags['data-dir'])
     const { initializeDirectory } = await import('../../src/initialize.ts')
-    if (await isDirectoryInitialized(directory)) {
-      const message = `${directory} is already the data directory of a controller`
-      const hint = toCommandLine('serve', ['--data-dir', directory])
-      throw new CommandError(EXIT.conflict, 'ALREADY_INITIALISED', message, { hint })
-    }
+    await assertUninitialized(directory)
     const username = flags['admin-username']
     const administrator =
       username === undefined

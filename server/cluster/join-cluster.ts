@@ -2,6 +2,7 @@
 //
 // The settings are written last: until then the directory is none, and the same command begins again.
 import { existsSync } from 'node:fs'
+import { requireUninitialized } from '../../src/initialize.ts'
 import { createPrivateDirectory, writePrivateFile } from '../../src/pki/files.ts'
 import { readConfig } from '../../src/settings/config.ts'
 import {
@@ -39,6 +40,8 @@ export async function joinCluster(options: JoinOptions): Promise<void> {
   requireNothingElse(directory)
   createPrivateDirectory(directory)
   await withLockedDirectory(directory, async () => {
+    // Another process may have made it since.
+    requireUninitialized(directory)
     requireNoOtherDatabase(directory)
     runAsOwner(directory, () => writePrivateFile(paths.clusterKey, clusterKey))
     const config = readConfig(undefined, env, settings)
