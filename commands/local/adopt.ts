@@ -111,7 +111,7 @@ export class Adopt extends PrintingCommand {
     const { directory } = options
     await assertUninitialized(directory)
     const { adoptNetwork } = await import('../../src/adopt.ts')
-    const adoption = await exitOnSignals(() => adoptNetwork(options)).catch(explainOpenError(directory, WHEN_LOCKED))
+    const adoption = await adoptNetwork(options).catch(explainOpenError(directory, WHEN_LOCKED))
     try {
       if (!flags.yes) this.notice(describeReport(adoption.report))
       await this.confirm(flags, `Make ${directory} the data directory of the controller of this network?`)
@@ -130,14 +130,19 @@ export class Adopt extends PrintingCommand {
   }
 
   async #dryRun(options: Omit<AdoptOptions, 'directory'>, output: unknown): Promise<void> {
+    const { adoptNetwork } = await import('../../src/adopt.ts')
+    const { removeOnExit } = await import('../../src/maintenance/backup/remove-on-exit.ts')
     const directory = mkdtempSync(join(tmpdir(), 'adopt-'))
+    // It holds the keys of the network.
+    const discard = removeOnExit(() => rmSync(directory, { recursive: true, force: true }))
     try {
-      const { adoptNetwork } = await import('../../src/adopt.ts')
-      const { report } = await adoptNetwork({ ...options, directory }).catch(explainOpenError(directory, WHEN_LOCKED))
+      const { report } = await exitOnSignals(() => adoptNetwork({ ...options, directory })).catch(
+        explainOpenError(directory, WHEN_LOCKED),
+      )
       const sentence = `${describeReport(report)}\n\nNothing was changed.`
       await this.print({ kind: 'done', sentence, facts: { ...report } }, output)
     } finally {
-      rmSync(directory, { recursive: true })
+      discard()
     }
   }
 

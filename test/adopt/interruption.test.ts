@@ -61,6 +61,27 @@ describe('an adoption that is killed', () => {
   )
 })
 
+describe('a trial of an adoption', () => {
+  it.each<[NodeJS.Signals, number]>([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ])('that is ended by %s leaves no keys of the former network behind', async (signal, exitCode) => {
+    const temporary = mkdtempSync(join(folder, 'temporary-'))
+    const child = spawn(process.execPath, [BINARY, 'adopt', '--from', network.config, '--dry-run'], {
+      env: { ...cleanEnvironment(), TMPDIR: temporary },
+      stdio: 'ignore',
+    })
+    const ended = new Promise((resolve) => child.on('exit', (code) => resolve(code)))
+    const hasKeys = () => readdirSync(temporary, { recursive: true }).some((path) => String(path).endsWith('.key'))
+    while (!hasKeys() && child.exitCode === null) await wait(2)
+    child.kill(signal)
+
+    expect(await ended).toBe(exitCode)
+    expect(readdirSync(temporary)).toEqual([])
+  })
+})
+
 describe('an adoption on a full disk', () => {
   it.skipIf(lacks('prlimit', hasPrlimit)).each([1, 20_000, 200_000, 600_000])(
     'ends after %i bytes with an error about the disk, and leaves nothing behind',
