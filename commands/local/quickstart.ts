@@ -22,6 +22,7 @@ import { assertCredentials, promptUsername } from '../terminal/credentials.ts'
 import { canPrompt, promptNewPassword } from '../terminal/prompts.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
 import { assertCanListen, serveDirectory } from './serve.ts'
+import { discardDirectory, UnfinishedMark } from './unfinished-mark.ts'
 
 const DEFAULT_USERNAME = 'admin'
 const ROUTER = 'edge-1'
@@ -29,6 +30,7 @@ const ROUTER_PORT = 3022
 const DEVICE = 'laptop'
 const SERVICE = 'hello'
 const PROXY_PORT = 9000
+const WHEN_LOCKED = 'wait until it has finished'
 
 interface AdminCredentials {
   readonly username: string
@@ -43,7 +45,8 @@ export class Quickstart extends PrintingCommand {
   static override description = [
     'Everything is in one directory. The policies let all identities and services use the routers with the role public. The example is',
     `the service ${SERVICE}, which leads to the controller itself, and the identity ${DEVICE}, which may dial it. The router is another`,
-    'program: the command prints how to start it. If the directory exists already, its controller runs, and nothing is created.',
+    'program: the command prints how to start it. If the directory exists already, its controller runs, and nothing is created, unless',
+    'the command that created it was interrupted before it had printed everything: then it begins anew.',
   ].join('\n')
   static override args = {
     directory: optionalArgument({ description: 'Directory for all files. Default: quickstart.' }),
@@ -69,17 +72,22 @@ export class Quickstart extends PrintingCommand {
     const home = resolve(args.directory ?? 'quickstart')
     const directory = join(home, 'data')
     const settings = readNetworkSettings(flags)
-    if (await isDirectoryInitialized(directory)) {
+    const mark = new UnfinishedMark(home)
+    if (!mark.exists() && (await isDirectoryInitialized(directory))) {
       this.notice(`${home} exists already: nothing is created.`)
       return serveDirectory({ directory, settings, notice: (text) => this.notice(text) })
     }
     await assertCanListen(directory, settings)
     const administrator = await chooseCredentials(flags)
+    if (mark.exists() && (await isDirectoryInitialized(directory))) {
+      await discardDirectory(directory).catch(explainOpenError(directory, WHEN_LOCKED))
+      this.notice(`${home} is that of a quickstart that was interrupted: it begins anew.`)
+    }
     const { initializeDirectory } = await import('../../src/initialize.ts')
     createPrivateDirectory(home)
-    await initializeDirectory({ directory, settings, clock: systemClock, administrator }).catch(
-      explainOpenError(directory, 'wait until it has finished'),
-    )
+    await mark
+      .set(() => initializeDirectory({ directory, settings, clock: systemClock, administrator }))
+      .catch(explainOpenError(directory, WHEN_LOCKED))
     const files = await createNetwork(home, flags['router-advertise'])
     await serveDirectory({
       directory,
@@ -91,6 +99,7 @@ export class Quickstart extends PrintingCommand {
         '',
         ...describeNextCommands(home, files),
       ],
+      onAnnounced: () => mark.remove(),
     })
   }
 

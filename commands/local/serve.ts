@@ -31,10 +31,12 @@ interface Serving {
   notice(text: string): void
   /** Lines that follow the announcement of a controller at this URL. */
   describe?(url: string): Promise<readonly string[]>
+  /** Runs once the announcement and these lines are written. */
+  onAnnounced?(): void
 }
 
 /** Runs the controller of a data directory until it is asked to stop. */
-export async function serveDirectory({ directory, settings, notice, describe }: Serving): Promise<void> {
+export async function serveDirectory({ directory, settings, notice, describe, onAnnounced }: Serving): Promise<void> {
   const { startController } = await import('../../server/start.ts')
   const { limitHeapGrowth } = await import('../../server/listeners/engine-memory.ts')
   const running = await startController({ directory, settings, env: process.env }).catch(explainServeError(directory))
@@ -45,7 +47,9 @@ export async function serveDirectory({ directory, settings, notice, describe }: 
   // Signals are handled before the announcement, because a supervisor may send one as soon as it reads that.
   const stopSignal = waitForStopSignal()
   const lines = [...renderAnnouncement(running), ...((await describe?.(running.url)) ?? [])]
-  process.stdout.write(`${lines.join('\n')}\n`)
+  process.stdout.write(`${lines.join('\n')}\n`, (error) => {
+    if (!error) onAnnounced?.()
+  })
   await stopSignal
   notice('Stopping: waiting for running requests.')
   await running.close()

@@ -1,13 +1,15 @@
 // `controller quickstart`: from nothing to a served network in one command, up to what a router and a device need.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment, controller } from '../world/binary.ts'
 import { findFreePort } from '../world/free-port.ts'
 
@@ -166,5 +168,42 @@ describe('a quickstart', () => {
 
     expect(run.stdout).toContain('\n  bin/controller enroll quickstart/laptop.jwt\n')
     expect(run.stdout).toContain('change it with: bin/controller passwd')
+  }, 90_000)
+})
+
+describe('a quickstart that is ended before it has said its password', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
+  const own = cleanEnvironment()
+  const data = join(folder, 'quickstart', 'data')
+  let words: string[]
+  let formerRoot: string
+
+  beforeAll(async () => {
+    words = ['--listen', `127.0.0.1:${await findFreePort()}`]
+    const child = spawn(process.execPath, [BINARY, 'quickstart', ...words], { cwd: folder, env: own, stdio: 'ignore' })
+    while (!existsSync(join(data, 'config.yaml')) && child.exitCode === null) await wait(2)
+    await stop(child)
+    formerRoot = readFileSync(join(data, 'pki', 'root.crt'), 'utf8')
+  }, 90_000)
+
+  it('is not begun anew while another process works on its data', async () => {
+    const unlock = lockDirectory(data)
+    const { code, stderr } = await controller(['quickstart', join(folder, 'quickstart'), ...words], own)
+    unlock()
+
+    expect([code, stderr]).toEqual([8, expect.stringContaining('works on')])
+    expect(readFileSync(join(data, 'pki', 'root.crt'), 'utf8')).toBe(formerRoot)
+  })
+
+  it('begins anew, because its administrator could not sign in, and then is complete', async () => {
+    const again = await start(words, /curl .*\n/, folder, own)
+    await stop(again.child)
+    const later = await start([], /^Root SHA-256.*\n/m, folder, own)
+    await stop(later.child)
+
+    expect(again.readStderr()).toContain('was interrupted')
+    expect(again.stdout).toMatch(/^Password +\S+ \(shown once/m)
+    expect(readFileSync(join(data, 'pki', 'root.crt'), 'utf8')).not.toBe(formerRoot)
+    expect(later.readStderr()).toContain('exists already: nothing is created')
   }, 90_000)
 })
