@@ -8,6 +8,7 @@ import { systemClock } from '../../src/foundation/clock.ts'
 import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { createPrivateDirectory, writePrivateFile } from '../../src/pki/files.ts'
 import { splitAddress } from '../../src/settings/setting-types.ts'
+import type { Overrides } from '../../src/settings/settings.ts'
 import { describeReplacement } from '../account/login-method.ts'
 import { renderRouterConfiguration, toBindAddress } from '../api/edge-router/configuration.ts'
 import { assertAddress, listRouterCommands, readControllerAddress } from '../api/edge-router/configuration-file.ts'
@@ -77,6 +78,7 @@ export class Quickstart extends PrintingCommand {
       this.notice(`${home} exists already: nothing is created.`)
       return serveDirectory({ directory, settings, notice: (text) => this.notice(text) })
     }
+    await assertRouterAddress(directory, settings)
     await assertCanListen(directory, settings)
     const administrator = await chooseCredentials(flags)
     if (mark.exists() && (await isDirectoryInitialized(directory))) {
@@ -122,6 +124,15 @@ export class Quickstart extends PrintingCommand {
       await transport.close()
     }
   }
+}
+
+/** @throws CommandError with exit code 2 if routers cannot use the address of the controller, or a setting is invalid */
+async function assertRouterAddress(directory: string, settings: Overrides): Promise<void> {
+  const { readConfig } = await import('../../src/settings/config.ts')
+  const { getFirstControlAddress } = await import('../../src/settings/addresses.ts')
+  const read = async () => readConfig(undefined, process.env, settings)
+  const address = getFirstControlAddress(await read().catch(explainOpenError(directory)))
+  assertAddress('advertise', address.replace(/^tls:/, ''))
 }
 
 /** The administrator of the flags, else of the prompts; without a terminal, with a random password. */

@@ -207,3 +207,20 @@ describe('a quickstart that is ended before it has said its password', () => {
     expect(later.readStderr()).toContain('exists already: nothing is created')
   }, 90_000)
 })
+
+describe('a quickstart at an IPv6 address', () => {
+  it('is refused before anything is created, because routers cannot reach it there', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
+
+    const { code, stderr } = await controller(
+      ['quickstart', join(folder, 'network'), '--listen', `[::1]:${await findFreePort()}`],
+      cleanEnvironment(),
+    )
+
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/^--advertise must be HOST:PORT, with a name or an IPv4 address, not \[::1\]:\d+$/m),
+    ])
+    expect(readdirSync(folder)).toEqual([])
+  })
+})
