@@ -33,7 +33,8 @@ export const apiRequest = defineConnectedCommand({
     const method = (args.method ?? '').toUpperCase()
     if (!METHODS.includes(method))
       throw makeUsageError(`unknown method ${args.method}: must be one of ${METHODS.join(', ')}`)
-    const path = args.path ?? ''
+    // A request has no fragment: the mark is that of a role attribute in the query.
+    const path = (args.path ?? '').replaceAll('#', '%23')
     if (!path.startsWith('/')) throw makeUsageError('the path must begin with /', { hint: `/${path}` })
     const type = flags['content-type'] as string | undefined
     const data = flags.data as string | undefined

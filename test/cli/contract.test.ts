@@ -707,6 +707,12 @@ describe('the escape hatch', () => {
     expect(JSON.parse(atRoot.stdout).data.version).toMatch(/^v/)
   })
 
+  it('sends a mark of role attributes in the query, which would begin a fragment in a browser', async () => {
+    const { stdout } = await cli('api', 'GET', '/identities?roleFilter=#staff')
+
+    expect(JSON.parse(stdout).data.map(({ name }: { name: string }) => name)).toEqual(['laptop'])
+  })
+
   it('shows a request without its secrets', async () => {
     const { stderr } = await cli('identity', 'create', 'shown', '--role', 'staff', '--show-request', '-o', 'name')
 
