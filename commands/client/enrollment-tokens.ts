@@ -48,6 +48,8 @@ export async function readEnrollmentToken(source: string, text: string): Promise
   if (!method) throw otherMethodError(source, em)
   if (!URL.canParse(iss) || !iss.startsWith('https://')) throw notTokenError(source)
   if (method !== 'ca' && typeof jti !== 'string') throw notTokenError(source)
+  const end = exp === undefined ? undefined : new Date(exp * 1000)
+  if (end && Number.isNaN(end.getTime())) throw notTokenError(source)
   return {
     source,
     jwt,
@@ -55,7 +57,7 @@ export async function readEnrollmentToken(source: string, text: string): Promise
     url: new URL(iss).origin,
     subject: sub,
     secret: method === 'ca' ? undefined : jti,
-    expiresAt: exp === undefined ? undefined : new Date(exp * 1000).toISOString(),
+    expiresAt: end?.toISOString(),
   }
 }
 

@@ -241,6 +241,14 @@ describe('a token that cannot be used', () => {
     expectRefused(await enroll(writeToken(text).file), 2, /does not contain an enrollment token/)
   })
 
+  it.each([1e300, 'tomorrow'])('is one whose end, %s, is not a time', async (exp) => {
+    const token = await enrollmentToken(network.people)
+    const header = Buffer.from('{"alg":"RS256"}').toString('base64url')
+    const claims = Buffer.from(JSON.stringify({ ...decodeJwt(token.jwt), exp })).toString('base64url')
+
+    expectRefused(await enroll(writeToken(`${header}.${claims}.x`).file), 2, /does not contain an enrollment token/)
+  })
+
   it('is a file that does not exist', async () => {
     expectRefused(await enroll('/nowhere/laptop.jwt'), 2, /\/nowhere\/laptop.jwt cannot be read/)
   })
