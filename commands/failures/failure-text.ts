@@ -38,7 +38,9 @@ function toFailureText({ message, hint, requestId }: Failure): string {
 /** Whether the output format is one for programs. JSON is also valid YAML. */
 function wantsJson(argv: readonly string[]): boolean {
   return argv.some((word, at) => {
-    const value = word === '-o' || word === '--output' ? argv[at + 1] : /^(?:-o=?|--output=)(\w+)$/.exec(word)?.[1]
+    const typed = word === '-o' || word === '--output' ? argv[at + 1] : /^(?:-o=?|--output=)(\w+)$/.exec(word)?.[1]
+    // Choices can be typed in any case.
+    const value = typed?.toLowerCase()
     return value === 'json' || value === 'jsonl' || value === 'yaml'
   })
 }

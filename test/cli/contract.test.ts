@@ -435,6 +435,7 @@ describe('errors for programs', () => {
     ['json', ['service', 'create', 'web']],
     ['jsonl', ['identity', 'list', '--nonsense']],
     ['yaml', ['nonsense']],
+    ['JSON', ['nonsense']],
   ])('are one JSON object with -o %s', async (format, args) => {
     const { stderr, stdout } = await cli(...args, '-o', format)
 
