@@ -35,12 +35,25 @@ const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin'
 export function renderUnit(root: string, node: string): string {
   const template = readFileSync(join(root, TEMPLATE), 'utf8')
   const isInHome = [root, node].some((path) => /^\/(home|root|run\/user)\//.test(path))
-  return template
-    .replace(/^# .*\n/, '# The controller as a systemd service, made by: controller systemd-unit\n')
-    .replace(/^Documentation=.*$/m, `Documentation=file://${encodeURI(root)}/README.md`)
-    .replace(
+  const lines: readonly (readonly [line: RegExp, replacement: string])[] = [
+    [/^# .*\n/, '# The controller as a systemd service, made by: controller systemd-unit\n'],
+    [/^Documentation=.*$/m, `Documentation=file://${escapeSpecifiers(encodeURI(root))}/README.md`],
+    [
       /^ExecStart=\S+/m,
-      `Environment="PATH=${dirname(node)}:${SYSTEM_PATH}"\nExecStart="${join(root, 'bin', 'controller')}"`,
-    )
-    .replace(/^ProtectHome=.*$/m, isInHome ? 'ProtectHome=read-only' : 'ProtectHome=yes')
+      `Environment=${quoteValue(`PATH=${dirname(node)}:${SYSTEM_PATH}`)}\nExecStart=${quoteValue(join(root, 'bin', 'controller'))}`,
+    ],
+    [/^ProtectHome=.*$/m, isInHome ? 'ProtectHome=read-only' : 'ProtectHome=yes'],
+  ]
+  // By functions, because paths are not patterns of a replacement.
+  return lines.reduce((unit, [line, replacement]) => unit.replace(line, () => replacement), template)
+}
+
+/** systemd replaces a percent sign and the letter behind it. */
+function escapeSpecifiers(text: string): string {
+  return text.replaceAll('%', '%%')
+}
+
+/** A value in the quotes of systemd. */
+function quoteValue(text: string): string {
+  return `"${escapeSpecifiers(text).replace(/["\\]/g, (character) => `\\${character}`)}"`
 }
