@@ -138,11 +138,13 @@ export class Profiles {
     })
   }
 
-  /** Removes the session of a profile. */
+  /** Removes the session of a profile, unless another process has deleted the profile. */
   signOut(name: string): void {
-    this.#change(({ profiles, ...content }) => {
-      const { token, accessToken, grant, signedInAt, ...rest } = profiles[name] as Profile
-      return { ...content, profiles: { ...profiles, [name]: rest } }
+    this.#change((content) => {
+      const profile = content.profiles[name]
+      if (!profile) return content
+      const { token, accessToken, grant, signedInAt, ...rest } = profile
+      return { ...content, profiles: { ...content.profiles, [name]: rest } }
     })
   }
 

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Profiles } from '../../commands/client/profiles.ts'
 import { BINARY, cleanEnvironment, controller, run } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { ADMIN, type TestController, testController } from '../world/controller.ts'
@@ -683,6 +684,17 @@ describe('profiles', () => {
 
     expect([byVariable.code, byFlag.code]).toEqual([0, 0])
     expect(byFlag.stdout).toBe(byVariable.stdout)
+  })
+
+  it('that another process deletes meanwhile stay deleted', () => {
+    const own = cleanEnvironment()
+    writeProfiles(own, { gone: { url, rootPem, token: 'x' } })
+    const profiles = Profiles.open(own)
+    writeProfiles(own, {})
+
+    profiles.signOut('gone')
+
+    expect(Profiles.open(own).names).toEqual([])
   })
 
   it('that cannot be read are said to be so', async () => {
