@@ -1,6 +1,7 @@
 // Sends the request of a task, or one request for each of several records.
 import type { ApiResponse } from '../client/client.ts'
-import { makeUsageError, toExitCode } from '../foundation/exit-codes.ts'
+import { CommandError, EXIT, makeUsageError, toExitCode } from '../foundation/exit-codes.ts'
+import { delayInterrupt } from '../foundation/interrupts.ts'
 import { RequestError } from '../foundation/request-error.ts'
 import type { CommandRun } from '../framework/connected.ts'
 import { withProgress } from '../terminal/progress.ts'
@@ -30,7 +31,7 @@ export function assertBulkFlags({ flags }: CommandRun): void {
 
 /**
  * Asks, sends the requests one after the other, and prints what they did. A record that the controller refuses does not stop
- * the others.
+ * the others. What was done before any other failure, or before Ctrl-C, is printed, too.
  * @returns the exit code of the first failure; undefined if there is none
  */
 export async function sendAll(
@@ -42,20 +43,36 @@ export async function sendAll(
   if (run.words.length === 0) await confirmSelection(task, requests, run)
   await confirmRequests(task, requests, run)
   let exitCode: number | undefined
+  let isInterrupted = false
   const outcomes: RequestOutcome[] = []
   const plural = listPathArguments(task.operation, task.api)[0]?.resource?.plural ?? ''
-  for await (const outcome of withProgress(sendEach(), plural, 'table', async () => requests.length)) {
-    outcomes.push(outcome as RequestOutcome)
+  const describeProgress = () =>
+    `${outcomes.length} of ${requests.length} requests ${outcomes.length === 1 ? 'is' : 'are'} done`
+  const warning = () => `stopping after the request under way (${describeProgress()}): Ctrl-C again ends at once`
+  const collect = async () => {
+    for await (const outcome of withProgress(sendEach(), plural, 'table', async () => requests.length)) {
+      outcomes.push(outcome as RequestOutcome)
+    }
   }
-  if (outcomes.length > 0) await printAll(outcomes, plural, run)
+  try {
+    await delayInterrupt(warning, collect, () => {
+      isInterrupted = true
+    })
+  } finally {
+    if (outcomes.length > 0) await printAll(outcomes, plural, run)
+  }
   return exitCode
 
   async function* sendEach(): AsyncIterable<RequestOutcome> {
     for (const request of requests) {
+      if (isInterrupted) throw new CommandError(EXIT.interrupted, 'INTERRUPTED', `interrupted: ${describeProgress()}`)
       try {
         yield await buildOutcome(task, request, await sendRequest(task, request, run), run)
       } catch (error) {
-        if (!isRefusal(error)) throw error
+        if (!isRefusal(error)) {
+          run.notice(`Stopped at ${request.label}: ${describeProgress()}.`)
+          throw error
+        }
         exitCode ??= toExitCode(error)
         run.notice(`${request.label}: ${error.explanation}`)
       }

@@ -1,18 +1,24 @@
 // Changes from the command line: single entries of sets, what a replacement removes, values of tags, and several records at once.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { cleanEnvironment } from '../world/binary.ts'
+import { BINARY, cleanEnvironment } from '../world/binary.ts'
 import { commandLine } from '../world/command-line.ts'
 import { lacks } from '../world/machine.ts'
 import { writeProfiles } from '../world/profiles.ts'
+import { TcpProxy } from '../world/tcp-proxy.ts'
 import { useController } from '../world/use-controller.ts'
 
 const world = useController()
 const env = cleanEnvironment()
+let url: string
+let rootPem: string
 let sequence = 0
 
 beforeAll(async () => {
-  const { url, rootPem } = await world.listen()
+  ;({ url, rootPem } = await world.listen())
   writeProfiles(env, { test: { url, rootPem, token: await world.admin() } })
 })
 
@@ -229,6 +235,46 @@ describe('several records', () => {
     expect(stderr).toMatch(/^Default: /m)
     expect(stdout).toBe(`Deleted auth policy ${name}.\n`)
   })
+
+  it('that are done are printed, also if a failure ends the command', async () => {
+    const signIn = async (isAdmin: boolean) => {
+      const { id } = await world.signIn({ isAdmin })
+      return world.signInAgain(id)
+    }
+    const [first, own, last] = [await signIn(false), await signIn(true), await signIn(false)]
+    const leaver = cleanEnvironment()
+    writeProfiles(leaver, { test: { url, rootPem, token: own.token } })
+    const ids = [first, own, last].map(({ apiSessionId }) => apiSessionId)
+
+    const { code, stdout, stderr } = await commandLine(['api-session', 'delete', ...ids, '--yes'], leaver)
+
+    expect([code, stdout]).toEqual([
+      4,
+      `Deleted api session ${first.apiSessionId}.\nDeleted api session ${own.apiSessionId}.\n`,
+    ])
+    expect(stderr).toContain(`Stopped at ${last.apiSessionId}: 2 of 3 requests are done.\n`)
+  })
+
+  it('that are done before Ctrl-C are printed, and no other one is begun', async () => {
+    const names = [await create('identity'), await create('identity'), await create('identity')]
+    const [name = ''] = names
+    const { proxy, url: slowUrl } = await TcpProxy.before(url)
+    proxy.delayMs = 300
+    const slow = cleanEnvironment()
+    writeProfiles(slow, { test: { url: slowUrl, rootPem, token: await world.admin() } })
+    const words = ['identity', 'update', ...names, '--add-tag', 'kept=true', '-o', 'name']
+    const child = spawn(process.execPath, [BINARY, ...words], { env: slow })
+    const [stdout, stderr] = [text(child.stdout), text(child.stderr)]
+    const ended = once(child, 'close')
+    while ((await readJson('identity', 'get', name)).tags.kept === undefined && child.exitCode === null);
+    child.kill('SIGINT')
+    const [code] = await ended
+    proxy.close()
+
+    expect([code, await stdout]).toEqual([130, `${name}\n`])
+    expect(await stderr).toMatch(/^interrupted: 1 of 3 requests is done$/m)
+    expect((await readJson('identity', 'get', names[2] ?? '')).tags).toEqual({})
+  }, 30_000)
 
   it('are all that there are with --all, which takes no names', async () => {
     const { code, stderr } = await cli('service', 'delete', 'web', '--all', '--yes')
