@@ -11,6 +11,8 @@ export interface PathArgument {
   readonly parameter: string
   /** The name of the argument; help shows it in upper case. */
   readonly argument: string
+  /** The part of the path before the parameter. */
+  readonly collection: string
   /** The resource whose records can be named; undefined if the value is sent unchanged. */
   readonly resource: ResourceDescription | undefined
   /**
@@ -26,11 +28,12 @@ export function listPathArguments({ path }: OperationDescription, api: ApiDescri
   return parts.flatMap((part, at) => {
     if (!part.startsWith(':')) return []
     const parameter = part.slice(1)
-    const before = parts[at - 1] ?? ''
-    const resource = findReferencedResource(parameter, api) ?? api.resources[before]
-    const argument = resource?.name ?? (parameter === 'id' ? toSingular(before) : parameter)
+    const collection = parts[at - 1] ?? ''
+    const resource = findReferencedResource(parameter, api) ?? api.resources[collection]
+    const argument = resource?.name ?? (parameter === 'id' ? toSingular(collection) : parameter)
     const above = `/${parts.slice(0, at).join('/')}`
-    return [{ parameter, argument, resource, list: hasFilterableList(above, api) ? above : (resource?.path ?? '') }]
+    const list = hasFilterableList(above, api) ? above : (resource?.path ?? '')
+    return [{ parameter, argument, collection, resource, list }]
   })
 }
 
@@ -56,10 +59,9 @@ export function findReferencedResource(member: string, api: ApiDescription): Res
  */
 export function toOclifArguments(pathArguments: readonly PathArgument[], isBulk = false): Interfaces.ArgInput {
   return Object.fromEntries(
-    pathArguments.map(({ argument, resource }) => {
-      const description = resource
-        ? `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}${resource.ownerSymbol ? ', or name of its identity' : ''}.`
-        : `The ${toNoun(argument)}.`
+    pathArguments.map((pathArgument) => {
+      const { argument } = pathArgument
+      const description = describeArgument(pathArgument)
       return [
         argument,
         isBulk
@@ -68,6 +70,19 @@ export function toOclifArguments(pathArguments: readonly PathArgument[], isBulk 
       ]
     }),
   ) as Interfaces.ArgInput
+}
+
+/** The nouns of records without a resource, if their paths have another word. */
+const NOUNS: Readonly<Record<string, string>> = { audit: 'audit record', node: 'controller' }
+
+function describeArgument({ parameter, argument, resource, collection }: PathArgument): string {
+  if (resource) {
+    const owner = resource.ownerSymbol ? ', or name of its identity' : ''
+    return `${resource.isNamed ? 'Name or id' : 'Id'} of the ${toNoun(resource.name)}${owner}.`
+  }
+  if (parameter !== 'id' && parameter !== 'name') return `The ${toNoun(argument)}.`
+  const noun = toSingular(collection)
+  return `${parameter === 'id' ? 'Id' : 'Name'} of the ${NOUNS[noun] ?? toNoun(noun)}.`
 }
 
 /** The path with its parameters replaced by URL-encoded values. */

@@ -748,6 +748,12 @@ describe('help', () => {
     ['identity create --help', /controller identity create laptop/],
     ['help identity create', /controller identity create laptop/],
     ['identities create -h', /controller identities create laptop/],
+    ['circuit get -h', /^ +CIRCUIT +Id of the circuit\.$/m],
+    ['link delete -h', /^ +LINK +Id of the link\.$/m],
+    ['revocation get -h', /^ +REVOCATION +Id of the revocation\.$/m],
+    ['audit get -h', /^ +AUDIT +Id of the audit record\.$/m],
+    ['node delete -h', /^ +NAME +Name of the controller\.$/m],
+    ['spec get -h', /^ +SPEC +Id of the spec\.$/m],
   ])('controller %s', async (line, shows) => {
     const { code, stdout, stderr } = await cli(...line.split(' ').filter(Boolean))
 
