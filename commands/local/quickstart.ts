@@ -23,7 +23,7 @@ import { assertCredentials, promptUsername } from '../terminal/credentials.ts'
 import { canPrompt, promptNewPassword } from '../terminal/prompts.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
 import { assertCanListen, serveDirectory } from './serve.ts'
-import { discardDirectory, UnfinishedMark } from './unfinished-mark.ts'
+import { setAside, UnfinishedMark } from './unfinished-mark.ts'
 
 const DEFAULT_USERNAME = 'admin'
 const ROUTER = 'edge-1'
@@ -82,8 +82,8 @@ export class Quickstart extends PrintingCommand {
     await assertCanListen(directory, settings)
     const administrator = await chooseCredentials(flags)
     if (mark.exists() && (await isDirectoryInitialized(directory))) {
-      await discardDirectory(directory).catch(explainOpenError(directory, WHEN_LOCKED))
-      this.notice(`${home} is that of a quickstart that was interrupted: it begins anew.`)
+      const path = await setAside(directory, systemClock.now()).catch(explainOpenError(directory, WHEN_LOCKED))
+      this.notice(`${home} is that of a quickstart that was interrupted: it begins anew. Its data is in ${path}.`)
     }
     const { initializeDirectory } = await import('../../src/initialize.ts')
     createPrivateDirectory(home)

@@ -1,5 +1,5 @@
 // Marks a directory of a quickstart that has not printed everything yet: only its output has the password of the administrator.
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { writePrivateFile } from '../../src/pki/files.ts'
 
@@ -32,12 +32,17 @@ export class UnfinishedMark {
   }
 }
 
-/** Deletes a data directory. @throws DirectoryLockedError if another process works on it */
-export async function discardDirectory(directory: string): Promise<void> {
+/**
+ * Gives a data directory another name: it is not deleted, because it may have been recovered. Returns the new path.
+ * @throws DirectoryLockedError if another process works on it
+ */
+export async function setAside(directory: string, now: number): Promise<string> {
   const { lockDirectory } = await import('../../src/storage/sqlite/directory-lock.ts')
+  const path = `${directory}-unfinished-${now}`
   const unlock = lockDirectory(directory)
   try {
-    rmSync(directory, { recursive: true })
+    renameSync(directory, path)
+    return path
   } finally {
     unlock()
   }

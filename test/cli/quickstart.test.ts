@@ -202,6 +202,8 @@ describe('a quickstart that is ended before it has said its password', () => {
     await stop(later.child)
 
     expect(again.readStderr()).toContain('was interrupted')
+    const [aside] = readdirSync(join(data, '..')).filter((name) => name.startsWith('data-unfinished-'))
+    expect(readFileSync(join(data, '..', aside!, 'pki', 'root.crt'), 'utf8')).toBe(formerRoot)
     expect(again.stdout).toMatch(/^Password +\S+ \(shown once/m)
     expect(readFileSync(join(data, 'pki', 'root.crt'), 'utf8')).not.toBe(formerRoot)
     expect(later.readStderr()).toContain('exists already: nothing is created')

@@ -1,7 +1,8 @@
 // Checks the log that this controller shares with others, and tells which of its rows were replaced by those of the log.
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { Cluster } from '../../storage/cluster/cluster.ts'
 import { describeRebuild, listRebuilds } from '../../storage/cluster/rebuild.ts'
-import { type Diagnosis, quoteWord } from './diagnosis.ts'
+import type { Diagnosis } from './diagnosis.ts'
 
 const CHECK = 'log of the cluster'
 
@@ -14,7 +15,7 @@ export async function checkClusterRows(directory: string, cluster: Cluster): Pro
     return {
       ...{ check: CHECK, subject: 'rebuild' },
       message: describeRebuild(rebuild),
-      remedy: `${repeat}delete it: rm -r ${quoteWord(folder)}`,
+      remedy: `${repeat}delete it: rm -r ${quoteShellWord(folder)}`,
     }
   })
   const damage = await cluster.findDamage()

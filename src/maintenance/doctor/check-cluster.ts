@@ -1,4 +1,5 @@
 // Checks what several controllers depend on: the log and its database, their clocks, and that they agree.
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { Config } from '../../settings/settings.ts'
 import type { Cluster } from '../../storage/cluster/cluster.ts'
 import { digestEqualSettings, findDifferentSettings } from '../../storage/cluster/equal-settings.ts'
@@ -11,7 +12,7 @@ import {
   type ServerFacts,
 } from '../../storage/postgres/server-facts.ts'
 import type { Context } from '../../storage/transactions/context.ts'
-import { type Diagnosis, quoteWord } from './diagnosis.ts'
+import type { Diagnosis } from './diagnosis.ts'
 
 /** A check of the doctor. */
 export interface ClusterCheck {
@@ -185,7 +186,7 @@ export function checkNodes({ nodes }: ClusterFacts): Diagnosis[] {
     const since = isLong ? `${toDays(silentMs)} days` : `${Math.floor(silentMs / SECOND_MS)} seconds`
     const message = `it has not been in contact for ${since}, and lacks ${behind} commits`
     const start = 'start it, or look at its log'
-    const removal = `or, if it is gone for ever: controller node delete ${quoteWord(name)}`
+    const removal = `or, if it is gone for ever: controller node delete ${quoteShellWord(name)}`
     return [{ check: 'nodes', subject: `controller ${name}`, message, remedy: `${start}; ${removal}` }]
   })
 }

@@ -1,7 +1,9 @@
 // Checks the machine of a controller: its clock, its disk, the rights to its files, and its backups.
+
 import { statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { readNotBefore } from '../../pki/certificates.ts'
 import {
@@ -14,7 +16,7 @@ import {
 import type { Config } from '../../settings/settings.ts'
 import type { NamedBackup } from '../backup/file-names.ts'
 import { findNewestScheduled, getIntervalStart } from '../backup/schedule.ts'
-import { type Diagnosis, type Fix, quoteWord } from './diagnosis.ts'
+import type { Diagnosis, Fix } from './diagnosis.ts'
 
 /** The facts that the checks of the machine read. */
 export interface Machine {
@@ -43,12 +45,12 @@ const MIB = 1024 * 1024
 export function checkFiles({ directory, isServed }: Machine): Diagnosis[] {
   const fix = isServed
     ? 'controller doctor --fix'
-    : `controller doctor --offline --data-dir ${quoteWord(directory)} --fix`
+    : `controller doctor --offline --data-dir ${quoteShellWord(directory)} --fix`
   return listSharedPaths(directory).map((path) => ({
     check: 'files',
     subject: path,
     message: 'other accounts have rights to this file, or it belongs to another account',
-    remedy: `${fix}, or: chmod go= ${quoteWord(path)}; chown it if it belongs to another account`,
+    remedy: `${fix}, or: chmod go= ${quoteShellWord(path)}; chown it if it belongs to another account`,
   }))
 }
 
@@ -105,7 +107,7 @@ export function checkBackups({ config, backups, backupsFolder, backupObstacle, n
   const newest = findNewestScheduled(backups, now)
   // One that is late has failed, or no controller runs.
   if (getIntervalStart(newest, directory, now) + 2 * interval >= now) return []
-  const remedy = `controller db backup ${quoteWord(join(backupsFolder, 'by-hand.tar.gz'))}; the log says why none was made`
+  const remedy = `controller db backup ${quoteShellWord(join(backupsFolder, 'by-hand.tar.gz'))}; the log says why none was made`
   const hasScheduled = backups.some(({ kind }) => kind === 'scheduled')
   const problem = hasScheduled ? 'every scheduled backup is dated in the future' : 'there is no backup'
   return [diagnose(newest ? `the newest backup is of ${toIsoTime(newest.createdAt)}` : problem, remedy)]

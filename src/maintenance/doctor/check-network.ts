@@ -1,4 +1,5 @@
 // Checks what administrators configured: policies that match nothing, services that cannot be reached, credentials that are missing.
+
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { queryTunnelers } from '../../authentication/router-identities.ts'
@@ -6,12 +7,13 @@ import { toSetTableName } from '../../definitions/model/columns.ts'
 import { compiledResources } from '../../definitions/model/index.ts'
 import { getResource } from '../../definitions/resources/index.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { PolicyReader } from '../../policy/policy-index.ts'
 import { getSqlDialect } from '../../storage/sql-dialect.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Context, toReader } from '../../storage/transactions/context.ts'
 import { isOneOf } from '../../storage/untyped.ts'
-import { type Diagnosis, MAX_DIAGNOSES_PER_CHECK, quoteWord } from './diagnosis.ts'
+import { type Diagnosis, MAX_DIAGNOSES_PER_CHECK } from './diagnosis.ts'
 
 // How many services are looked up in one turn of the event loop.
 const IDS_IN_ONE_TURN = 200
@@ -53,7 +55,7 @@ export async function checkRoles({ context }: Network): Promise<Diagnosis[]> {
           subject: `${definition.name} ${name}`,
           message: `${column} contains ${value}, which matches no ${noun}`,
           remedy: isAttribute
-            ? `controller ${targetResource.name} update NAME --add-role ${quoteWord(value.slice(1))}, or correct the policy: controller ${definition.name} update ${quoteWord(name)} --help`
+            ? `controller ${targetResource.name} update NAME --add-role ${quoteShellWord(value.slice(1))}, or correct the policy: controller ${definition.name} update ${quoteShellWord(name)} --help`
             : 'controller database fix-data-integrity',
         })
       }
@@ -75,7 +77,7 @@ export function checkPolicies({ index }: Network): Diagnosis[] {
     const hasSubjects = subjects.isAll || subjects.ids.size > 0 || subjects.attributes.size > 0
     if (hasSubjects && index.countGranted(policy) > 0) return []
     const reason = hasSubjects ? 'no record matches what it grants' : 'it names nothing that gets the grant'
-    const remedy = `controller ${kind} get ${quoteWord(name)}, then update or delete it`
+    const remedy = `controller ${kind} get ${quoteShellWord(name)}, then update or delete it`
     return [{ check: 'policies', subject: `${kind} ${name}`, message: `the policy grants nothing: ${reason}`, remedy }]
   })
 }
@@ -100,7 +102,7 @@ async function findUnhosted({ store, context }: Network): Promise<Diagnosis[]> {
     check: 'services',
     subject: `service ${name}`,
     message: 'nothing hosts it: it has no terminator',
-    remedy: `controller policy who ${quoteWord(name)} --type Bind`,
+    remedy: `controller policy who ${quoteShellWord(name)} --type Bind`,
   }))
 }
 
@@ -121,7 +123,7 @@ async function findWithoutRouters({ context, index }: Network): Promise<Diagnosi
     check: 'services',
     subject: `service ${name}`,
     message: 'no edge router may carry it: no service edge router policy matches it and a router',
-    remedy: `controller service-edge-router-policy create NAME --semantic AnyOf --service-roles ${quoteWord(`@${name}`)} --edge-router-roles '#all'`,
+    remedy: `controller service-edge-router-policy create NAME --semantic AnyOf --service-roles ${quoteShellWord(`@${name}`)} --edge-router-roles '#all'`,
   }))
 }
 
@@ -173,7 +175,7 @@ export async function checkIdentities({ store, context }: Network): Promise<Diag
     check: 'identities',
     subject: `identity ${name}`,
     message: 'it cannot sign in: it has no authenticator, no enrollment and no external id',
-    remedy: `controller enrollment create --identity ${quoteWord(name)} --method ott --jwt-file FILE`,
+    remedy: `controller enrollment create --identity ${quoteShellWord(name)} --method ott --jwt-file FILE`,
   }))
 }
 

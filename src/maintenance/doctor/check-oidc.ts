@@ -1,11 +1,13 @@
 // Checks sign-in by OpenID Connect: routers that keep it from being announced, and clients to which routers then refuse services.
+
 import type { Access } from '../../access/access.ts'
 import { findUnreportedClients, LEGACY_SIGN_IN_HINT } from '../../access/advice/router-posture.ts'
 import type { VersionInfo } from '../../definitions/resources/routers.ts'
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { OidcAnnouncement } from '../../network/routers/oidc-announcement.ts'
 import { isOneOf } from '../../storage/untyped.ts'
 import type { Network } from './check-network.ts'
-import { type Diagnosis, MAX_DIAGNOSES_PER_CHECK, quoteWord } from './diagnosis.ts'
+import { type Diagnosis, MAX_DIAGNOSES_PER_CHECK } from './diagnosis.ts'
 
 /** The state of the announcement of OpenID Connect if the check passes. */
 export function describeOidc({ mode, isActive, hasSupporting }: OidcAnnouncement): string {
@@ -35,7 +37,7 @@ export async function checkOidc({ context }: Network, oidc: OidcAnnouncement): P
       check: 'oidc',
       subject: `${command} ${name}`,
       message: `${release}: ${effect}`,
-      remedy: `update it to release 2.0 or later, or: controller ${command} delete ${quoteWord(name)}`,
+      remedy: `update it to release 2.0 or later, or: controller ${command} delete ${quoteShellWord(name)}`,
     }
   })
 }

@@ -1,8 +1,10 @@
 // Checks that events reach the receivers of webhooks.
+
 import { toIsoTime } from '../../foundation/clock.ts'
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import type { WebhookDeliveries } from '../webhooks/webhook-deliveries.ts'
-import { type Diagnosis, quoteWord } from './diagnosis.ts'
+import type { Diagnosis } from './diagnosis.ts'
 
 /** The webhooks that are paused, that fail, or whose owner may not receive events any more. */
 export async function checkWebhooks({ db }: Context, deliveries: WebhookDeliveries): Promise<Diagnosis[]> {
@@ -14,7 +16,7 @@ export async function checkWebhooks({ db }: Context, deliveries: WebhookDeliveri
     .execute()
   return rows.flatMap(({ id, name, pausedAt }): Diagnosis[] => {
     const delivery = deliveries.describe({ id, isEnabled: true, isPaused: pausedAt !== null })
-    const update = `controller webhook update ${quoteWord(name)} --enabled`
+    const update = `controller webhook update ${quoteShellWord(name)} --enabled`
     const diagnose = (message: string, remedy: string) => [
       { check: 'webhooks', subject: `webhook ${name}`, message, remedy },
     ]
@@ -25,7 +27,7 @@ export async function checkWebhooks({ db }: Context, deliveries: WebhookDeliveri
     if (delivery?.state === 'failing')
       return diagnose(
         `its receiver has failed since ${delivery.failingSince}: ${delivery.failure}`,
-        `controller webhook test ${quoteWord(name)}`,
+        `controller webhook test ${quoteShellWord(name)}`,
       )
     return []
   })

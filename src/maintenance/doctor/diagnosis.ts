@@ -32,8 +32,3 @@ export type Fix = Omit<Diagnosis, 'remedy'>
 
 /** The number of diagnoses of one check: more have the same cause, as a rule. */
 export const MAX_DIAGNOSES_PER_CHECK = 20
-
-/** A word as shells read it. */
-export function quoteWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-}

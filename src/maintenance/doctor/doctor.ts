@@ -1,7 +1,9 @@
 // Looks for what is wrong with a controller and its network, or soon will be, before users notice.
+
 import type { Access } from '../../access/access.ts'
 import type { ExternalSigners } from '../../authentication/signers/external-signers.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
+import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { OidcAnnouncement } from '../../network/routers/oidc-announcement.ts'
 import type { Authority } from '../../pki/authority.ts'
 import type { Config } from '../../settings/settings.ts'
@@ -33,14 +35,7 @@ import {
 import { checkOidc, checkRouterPosture, describeOidc } from './check-oidc.ts'
 import { checkRouterConnections } from './check-router-connections.ts'
 import { checkWebhooks } from './check-webhooks.ts'
-import {
-  type Diagnosis,
-  type DoctorFinding,
-  type Fix,
-  MAX_DIAGNOSES_PER_CHECK,
-  quoteWord,
-  type Report,
-} from './diagnosis.ts'
+import { type Diagnosis, type DoctorFinding, type Fix, MAX_DIAGNOSES_PER_CHECK, type Report } from './diagnosis.ts'
 
 export interface DoctorOptions {
   /** The data directory. */
@@ -169,7 +164,7 @@ export class Doctor {
       const message = failure
         ? `its endpoint has returned no keys since ${toIsoTime(failure.since)}: ${failure.message}`
         : 'it has no keys, so that no token of it can be verified'
-      const remedy = `controller external-jwt-signer test ${quoteWord(name)} --help`
+      const remedy = `controller external-jwt-signer test ${quoteShellWord(name)} --help`
       return [{ check: 'signers', subject: `external-jwt-signer ${name}`, message, remedy }]
     })
   }
@@ -189,7 +184,7 @@ export class Doctor {
       if (network.getPresence(id) !== 'offline') return []
       const message = isVerified === 1 ? 'it is not connected' : 'it has not enrolled'
       const remedy =
-        isVerified === 1 ? `start it, and look at its log` : `controller ${command} get ${quoteWord(name)} -o jwt`
+        isVerified === 1 ? `start it, and look at its log` : `controller ${command} get ${quoteShellWord(name)} -o jwt`
       return [{ check: 'routers', subject: `${command} ${name}`, message, remedy }]
     })
   }
