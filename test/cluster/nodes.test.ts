@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { TestCluster } from '../world/cluster.ts'
 import { MANAGEMENT, type TestController, testController } from '../world/controller.ts'
 import { allowFaults } from '../world/faults.ts'
+import { TcpProxy } from '../world/tcp-proxy.ts'
 import { useClusterPerTest } from '../world/use-cluster.ts'
 
 const SOON = { timeout: 20_000, interval: 20 }
@@ -179,6 +180,26 @@ describe('a controller that is gone for ever', () => {
     expect(await listStates(one, token)).toEqual({ one: 'live' })
     expect(await one.system.db.selectFrom('controllers').select('node').execute()).toEqual([])
     expect((await act(one, token, 'DELETE', 'two')).status).toBe(404)
+  })
+})
+
+describe('a controller that begins', () => {
+  it('reports again if the database does not respond to its first report', async () => {
+    const { proxy, url } = await TcpProxy.before(world.cluster.url)
+    let lossCount = 0
+    const lose = () => {
+      lossCount += 1
+      return false
+    }
+    proxy.noticed = { text: 'insert into controller.nodes', run: lose }
+    try {
+      const one = await world.cluster.open('one', { settings: { 'cluster.database': url } })
+      expect(await listStates(one, await one.admin())).toEqual({ one: 'live' })
+      expect(lossCount).toBe(1)
+      await world.cluster.stop(one)
+    } finally {
+      proxy.close()
+    }
   })
 })
 

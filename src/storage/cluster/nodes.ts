@@ -1,5 +1,5 @@
 // The controllers of a cluster: each keeps a row in PostgreSQL, which says that it runs, how far it has followed the log, and what it does.
-import type { Client } from 'pg'
+import pg, { type Client } from 'pg'
 import { newId } from '../../foundation/ids.ts'
 import { version } from '../../foundation/version.ts'
 import type { LogConnection } from '../postgres/log-connection.ts'
@@ -101,6 +101,8 @@ const REMOVE = `
   where name = $1 and (instance in ($2, '') or seen_at < clock_timestamp() - make_interval(secs => $3))`
 
 const CLAIM_PAUSE_MS = 100
+// As long as a response may take in the other steps of a start: the connection of contacts waits for a fraction of that.
+const CLAIM_TIMEOUT_MS = 10_000
 
 type Row = Omit<ClusterNode, 'isLive' | 'hasProcess'> & {
   readonly instance: string
@@ -181,18 +183,26 @@ export class ClusterNodes {
     this.#sources.push(source)
   }
 
-  /** Waits while the process that had the name may have it still. @throws NodeNameTakenError if that lives */
+  /**
+   * Waits while the process that had the name may have it still, and reports again if the database does not respond in time: a report of which
+   * only the response was lost has the same instance as the next one.
+   * @throws NodeNameTakenError if that process lives; what the connection throws, if the database refuses the report or does not respond for ten
+   * seconds
+   */
   async claim(position: number, now: () => number): Promise<void> {
     let silentMs = 0
+    let respondedAt = performance.now()
     for (;;) {
       try {
         await this.report(position, now)
         return
       } catch (error) {
-        if (!(error instanceof NodeNameTakenError)) throw error
-        const before = silentMs
-        silentMs = this.#rows.find(({ name }) => name === this.#parts.name)?.silentMs ?? 0
-        if (silentMs < before) throw error
+        if (error instanceof NodeNameTakenError) {
+          respondedAt = performance.now()
+          const before = silentMs
+          silentMs = this.#rows.find(({ name }) => name === this.#parts.name)?.silentMs ?? 0
+          if (silentMs < before) throw error
+        } else if (error instanceof pg.DatabaseError || performance.now() - respondedAt > CLAIM_TIMEOUT_MS) throw error
         await new Promise((resolve) => setTimeout(resolve, CLAIM_PAUSE_MS))
       }
     }
