@@ -1,9 +1,8 @@
 // Adoptions that do not end as they should: killed, or on a full disk. What is left is not a controller, and can be deleted.
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, describe, expect, it } from 'vitest'
 import { isInitialized } from '../../src/initialize.ts'
 import { BINARY, cleanEnvironment, run } from '../world/binary.ts'
@@ -17,6 +16,18 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const network = unpackNetwork('1.6.5', join(folder, 'network'))
 // The moment of a copy is not that of its original: a later write would show.
 utimesSync(network.database, new Date(1_700_000_000_000), new Date(1_700_000_000_000))
+
+// The process kills itself, by a thread of its own: another process, if it is paused, could kill it too late.
+const KILL_ONCE_THERE = `
+  const { isMainThread, Worker } = require('node:worker_threads')
+  const watch = \`
+    const { existsSync } = require('node:fs')
+    const pause = new Int32Array(new SharedArrayBuffer(4))
+    while (!existsSync(process.env.KILLED_ONCE_THERE)) Atomics.wait(pause, 0, 0, 1)
+    process.kill(process.pid, 'SIGKILL')\`
+  if (isMainThread && String(process.argv[1]).endsWith('run.js')) new Worker(watch, { eval: true }).unref()`
+const killer = join(folder, 'killer.cjs')
+writeFileSync(killer, KILL_ONCE_THERE)
 
 /** For a test that starts three processes, each of which adopts. */
 const THREE_PROCESSES_MS = 120_000
@@ -41,13 +52,11 @@ describe('an adoption that is killed', () => {
     async (name) => {
       const directory = join(folder, `killed-${name}`)
       const child = spawn(process.execPath, [BINARY, ...toArgs(directory)], {
-        env: cleanEnvironment(),
+        env: { ...cleanEnvironment(), NODE_OPTIONS: `--require=${killer}`, KILLED_ONCE_THERE: join(directory, name) },
         stdio: 'ignore',
       })
-      const ended = new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))
-      while (!existsSync(join(directory, name)) && child.exitCode === null) await wait(2)
-      child.kill('SIGKILL')
-      expect(await ended).toBe('SIGKILL')
+      const signal = await new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))
+      expect(signal).toBe('SIGKILL')
 
       expect(isInitialized(directory)).toBe(false)
       const again = await adopt(directory)

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBackup } from '../../src/maintenance/backup/create-backup.ts'
 import { stageRestore } from '../../src/settings/data-directory.ts'
 import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
@@ -294,16 +294,24 @@ describe('the file of controller db backup', () => {
 describe('an interruption', () => {
   const sealed = join(folder, 'interrupted.age')
   const workspacesIn = (path: string) => readdirSync(path).filter((name) => /^\.?backup-|^restored/.test(name))
+  // Each command derives its first key once it has a workspace. It waits there, because otherwise it could end before it is interrupted.
+  const waiting = join(folder, 'waiting.cjs')
+  const WAIT_FOR_KEY = `
+    require('node:crypto').scrypt = () => void setTimeout(() => {}, 600_000)
+    require('node:module').syncBuiltinESMExports()`
+  const INTERRUPTIONS_MS = 90_000
 
-  /** Sends a signal to a command as soon as it has a workspace in a folder. */
+  beforeAll(() => writeFileSync(waiting, WAIT_FOR_KEY))
+
+  /** Sends a signal to a command once it has a workspace in a folder. */
   async function interrupt(signal: NodeJS.Signals, path: string, args: readonly string[], temporary = folder) {
     const more = ['--passphrase-file', passphraseFile]
     const child = spawn(process.execPath, [BINARY, 'db', ...args, ...more], {
-      env: { ...env, TMPDIR: temporary },
+      env: { ...env, TMPDIR: temporary, NODE_OPTIONS: `--require=${waiting}` },
       stdio: 'ignore',
     })
     const exit = once(child, 'exit')
-    await vi.waitFor(() => expect(workspacesIn(path)).toHaveLength(1), { timeout: 10_000, interval: 2 })
+    await expect.poll(() => workspacesIn(path)).toHaveLength(1)
     child.kill(signal)
     return (await exit) as [code: number | null, signal: string | null]
   }
@@ -311,23 +319,31 @@ describe('an interruption', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('of a backup, its verification or its restore by %s leaves no keys and no copy', async (signal, code) => {
-    await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)
-    const temporary = mkdtempSync(join(folder, 'temporary-'))
-    const target = join(folder, `interrupted-by-${signal}`)
-    const beside = mkdtempSync(join(folder, 'beside-'))
+  ] as const)(
+    'of a backup, its verification or its restore by %s leaves no keys and no copy',
+    {
+      timeout: INTERRUPTIONS_MS,
+    },
+    async (signal, code) => {
+      await cli('db', 'backup', sealed, '--data-dir', directory, '--passphrase-file', passphraseFile)
+      const temporary = mkdtempSync(join(folder, 'temporary-'))
+      const target = join(folder, `interrupted-by-${signal}`)
+      const beside = mkdtempSync(join(folder, 'beside-'))
 
-    const verification = await interrupt(signal, temporary, ['verify', sealed], temporary)
-    const backup = await interrupt(signal, directory, ['backup', join(beside, 'new'), '--data-dir', directory])
-    mkdirSync(target)
-    const restore = await interrupt(signal, target, ['restore', sealed, '--data-dir', target])
+      const verification = await interrupt(signal, temporary, ['verify', sealed], temporary)
+      const backup = await interrupt(signal, directory, ['backup', join(beside, 'new'), '--data-dir', directory])
+      mkdirSync(target)
+      const restore = await interrupt(signal, target, ['restore', sealed, '--data-dir', target])
 
-    expect([verification[0], backup[0], restore[0]]).toEqual([code, code, code])
-    expect([temporary, beside].map((path) => readdirSync(path))).toEqual([[], []])
-    expect([directory, target].flatMap(workspacesIn)).toEqual([])
-  })
+      expect([verification[0], backup[0], restore[0]]).toEqual([code, code, code])
+      expect([temporary, beside].map((path) => readdirSync(path))).toEqual([[], []])
+      expect([directory, target].flatMap(workspacesIn)).toEqual([])
+    },
+  )
 
-  it('of a backup by SIGKILL leaves its copy in the data directory, and the next command removes it', async () => {
+  it('of a backup by SIGKILL leaves its copy in the data directory, and the next command removes it', {
+    timeout: INTERRUPTIONS_MS,
+  }, async () => {
     const beside = mkdtempSync(join(folder, 'beside-'))
 
     await interrupt('SIGKILL', directory, ['backup', join(beside, 'new'), '--data-dir', directory])
