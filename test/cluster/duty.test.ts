@@ -9,7 +9,7 @@ import { LOG_START, logCipher } from '../world/log-start.ts'
 import { TestPostgres } from '../world/postgres.ts'
 import { TcpProxy } from '../world/tcp-proxy.ts'
 
-const LEASE_MS = 600
+const LEASE_MS = 2_000
 const SOON = { timeout: 20_000, interval: 5 }
 
 let server: TestPostgres

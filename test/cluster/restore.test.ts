@@ -97,18 +97,21 @@ async function expectRestored(node: TestController, { token, newer }: { token: s
 /** Ends a controller whose log is another one by now: what it would store at its end is refused. */
 const end = (node: TestController) => world.cluster.stop(node).catch(() => undefined)
 
-/** Resolves once a session waits for a lock that another one holds. */
+/** Resolves once a session waits for a lock that another one holds. `pg_stat_activity` alone still names, for a moment, one that has got its lock. */
 async function waitForLock(): Promise<void> {
-  const query = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  const query = `select from pg_stat_activity join pg_locks using (pid)
+    where datname = current_database() and wait_event_type = 'Lock' and not granted`
   while ((await world.cluster.sql(query)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
 /** A session that holds the lock of the head, as a controller does that commits. */
-async function lockHead() {
+const lockHead = () => holdLock('select from controller.head for update')
+
+async function holdLock(statement: string) {
   const client = new pg.Client({ connectionString: world.cluster.url })
   await client.connect()
   await client.query('begin')
-  await client.query('select from controller.head for update')
+  await client.query(statement)
   return {
     async release(): Promise<void> {
       await client.query('rollback')
@@ -354,10 +357,14 @@ describe('a commit at another controller', () => {
     const cipher = new LogCipher(readFileSync(getDataPaths(first).clusterKey))
     const log = new PostgresLog({ database: { url: world.cluster.url, isPlain: true }, cipher, node: 'two' })
     const place = readLogStart(getDataPaths(first).database)
+    // The restore waits where it stores its snapshot: all before it would take a part of the two seconds that a turn may last.
+    const snapshots = await holdLock('lock table controller.snapshots in exclusive mode')
+    const restoring = restore(first)
+    await waitForLock()
     const turn = await log.acquire(place)
     const before = turn.missed.at(-1) ?? place
     const draft = (position: number) => ({ position, at: 1, changes: [], tables: [], rows: [] })
-    const restoring = restore(first)
+    await snapshots.release()
     await waitForLock()
     const commit = await turn.publish(draft(before.position + 1))
     await restoring

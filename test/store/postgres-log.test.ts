@@ -160,7 +160,7 @@ describe('a commit', () => {
   })
 
   it('is refused while the database does not respond, and others go on', async () => {
-    const { node, proxy } = await openNodeBehindProxy('first', { responseTimeoutMs: 300 })
+    const { node, proxy } = await openNodeBehindProxy('first', { responseTimeoutMs: 2_000 })
     const other = await openNode('second')
     await node.store.write(add('a'), ORIGIN)
     proxy.isHolding = true
@@ -216,7 +216,7 @@ describe('a commit', () => {
   })
 
   it('is of unknown outcome if it was sent, and the database does not respond any more', async () => {
-    const { node, proxy } = await openNodeBehindProxy('first', { responseTimeoutMs: 300 })
+    const { node, proxy } = await openNodeBehindProxy('first', { responseTimeoutMs: 2_000 })
     await node.store.write(add('a'), ORIGIN)
     proxy.lostResponse = 'COMMIT'
     const unknown = expect(node.store.write(add('b'), ORIGIN)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })

@@ -120,6 +120,11 @@ export class TestPostgres {
     return standby
   }
 
+  /** Waits until the standby has stored everything that this server has committed. */
+  waitForStandby(): Promise<void> {
+    return this.#waitFor('select from pg_stat_replication where flush_lsn >= pg_current_wal_lsn()')
+  }
+
   /** Makes a standby take commits. */
   async promote(): Promise<void> {
     await this.#run('select pg_promote()')
@@ -185,7 +190,7 @@ export class TestPostgres {
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client({
       connectionString: this.#url('postgres', this.#password),
-      connectionTimeoutMillis: 1_000,
+      connectionTimeoutMillis: 10_000,
     })
     client.on('error', () => undefined)
     await client.connect()

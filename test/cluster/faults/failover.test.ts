@@ -76,7 +76,7 @@ describe('a failover of the database', () => {
     }
     nodes = await NodeProcesses.start(primary, directory, ['first', 'second'], startStandby)
     expect((await createIdentity(0, 'replicated'))?.status).toBe(201)
-    await wait(1_000)
+    await primary.waitForStandby()
     replication!.isHolding = true
     for (let number = 0; number < 10; number += 1)
       expect((await createIdentity(number % 2, `lost ${number}`))?.status).toBe(201)
