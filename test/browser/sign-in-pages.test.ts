@@ -59,7 +59,11 @@ describe.skipIf(!executablePath)(`the pages of a sign-in in Chromium${reason}`, 
     return { page, violations }
   }
 
+  /** Waits until the page has given the focus to a field, which it does only when it is first drawn: keys pressed before are lost. */
+  const waitForFocus = (page: Page) => page.locator('input:focus').waitFor()
+
   async function signIn(page: Page, username: string, password: string): Promise<void> {
+    await waitForFocus(page)
     await page.keyboard.type(username)
     await page.keyboard.press('Tab')
     await page.keyboard.type(password)
@@ -73,6 +77,7 @@ describe.skipIf(!executablePath)(`the pages of a sign-in in Chromium${reason}`, 
     await page.getByRole('alert').waitFor()
     expect(await page.title()).toBe('Error: Sign in')
     // The name is there still, and the password has the focus.
+    await waitForFocus(page)
     await page.keyboard.type(password)
     await page.keyboard.press('Enter')
     await page.waitForURL(/127\.0\.0\.1.*\/auth\/callback/)

@@ -8,6 +8,8 @@ export default defineConfig({
     globalSetup: ['test/world/template.ts', 'test/world/threads.ts'],
     setupFiles: ['test/world/setup.ts'],
     testTimeout: 60_000,
+    // As in the other tests.
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 120_000,
     maxWorkers: 1,
     pool: 'forks',

@@ -4,7 +4,7 @@ import { CLIENT, MANAGEMENT } from '../world/controller.ts'
 import { openTls, type RawTarget, rawTarget, readToEnd } from '../world/raw-requests.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
 
-const world = useControllerPerTest({ settings: { 'limits.headerTime': '500ms', 'limits.requestTime': '1s' } })
+const world = useControllerPerTest({ settings: { 'limits.requestTime': '2s' } })
 let target: RawTarget
 let administrator: string
 

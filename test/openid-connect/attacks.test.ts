@@ -1,5 +1,5 @@
 // Attacks on what tokens open: tokens of other kinds, streams that outlive a right, floods of passwords, and what the audit says of it.
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { AuthenticatorApp } from '../world/authenticator-app.ts'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { watchEvents } from '../world/event-stream.ts'
@@ -134,7 +134,7 @@ describe('a stream of events', () => {
     await end(tokens.access_token)
     beat()
 
-    await vi.waitUntil(() => watcher.hasEnded)
+    await expect.poll(() => watcher.hasEnded).toBe(true)
     expect(watcher.events.filter(({ type }) => type === 'record-deleted')).toEqual([])
     await watcher.close()
   })

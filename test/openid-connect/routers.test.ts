@@ -1,5 +1,5 @@
 // Sessions by OpenID Connect at routers of release 2: which tokens they show, what routers are told, and how their rights end.
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CLIENT } from '../world/controller.ts'
 import { newName } from '../world/names.ts'
 import { People } from '../world/people.ts'
@@ -229,7 +229,7 @@ describe('a router', () => {
     const { id: laterId } = await network.world.signIn({ name: newName('later') })
     const isTold = (id: string) => router.wire.received.some(({ type, body }) => type === 20200 && body.includes(id))
 
-    await vi.waitUntil(() => isTold(laterId))
+    await expect.poll(() => isTold(laterId)).toBe(true)
 
     expect(isTold(readClaims(tokens.access_token).z_asid)).toBe(false)
   })

@@ -5,6 +5,7 @@ import Provider from 'oidc-provider'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { CLIENT, type TestController, testController } from '../world/controller.ts'
 import { authorityFile, requestOverTls, serverCertificate } from '../world/endpoints.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { createIssuerKey, type IssuerKey } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
 
@@ -26,7 +27,7 @@ class IdentityProvider {
     this.#port = (server.address() as AddressInfo).port
   }
 
-  static async start(key: IssuerKey, port = 0): Promise<IdentityProvider> {
+  static async start(key: IssuerKey, port: number): Promise<IdentityProvider> {
     const server = createServer(serverCertificate(), (request, response) => provider.#handle(request, response))
     await new Promise<void>((resolve) => {
       server.listen(port, '127.0.0.1', resolve)
@@ -122,7 +123,8 @@ let signerId: string
 
 beforeEach(async () => {
   key = createIssuerKey()
-  provider = await IdentityProvider.start(key)
+  // One that the system gives to no other listener or connection while the provider is down.
+  provider = await IdentityProvider.start(key, await findFreePort())
   world = await testController({ settings: { 'signers.caFile': authority.path } })
   people = await People.in(world)
   const body = {

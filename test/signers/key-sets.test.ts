@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vites
 import { OutboundClient } from '../../src/client/outbound-client.ts'
 import { CLIENT, TestClock, type TestController, type TestResponse, testController } from '../world/controller.ts'
 import { authorityFile, createCertificate, type Endpoint, json, openEndpoint } from '../world/endpoints.ts'
+import { findFreePort } from '../world/free-port.ts'
 import { createIssuerKey, Issuer, toJwk } from '../world/issuers.ts'
 import { People } from '../world/people.ts'
 
@@ -391,13 +392,14 @@ describe('an endpoint is trusted', () => {
 
   it('at one address in a request, whatever its name leads to by the next look-up', async () => {
     const other = createServer((_request, response) => response.end('{"keys":[]}'))
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.2', resolve))
-    const { port: otherPort } = other.address() as AddressInfo
+    // Not one that the system chooses for one address, which may be in use at the other.
+    const port = await findFreePort()
+    await new Promise<void>((resolve) => other.listen(port, '127.0.0.2', resolve))
     const first = createServer((request, response) => {
       if (request.url === '/keys') return void response.end('{"keys":"of the first"}')
       response.writeHead(302, { location: '/keys' }).end()
     })
-    await new Promise<void>((resolve) => first.listen(otherPort, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => first.listen(port, '127.0.0.1', resolve))
     let lookups = 0
     const lookup = vi.spyOn(dns, 'lookup').mockImplementation(((_name: string, _options: unknown, callback: Found) => {
       const address = lookups++ === 0 ? '127.0.0.1' : '127.0.0.2'
@@ -410,7 +412,7 @@ describe('an endpoint is trusted', () => {
       timeoutMs: 60_000,
     })
 
-    const { value } = await outbound.fetchJson(`http://rebound.test:${otherPort}/`)
+    const { value } = await outbound.fetchJson(`http://rebound.test:${port}/`)
 
     lookup.mockRestore()
     for (const server of [first, other]) await new Promise((resolve) => server.close(resolve))

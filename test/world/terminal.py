@@ -1,4 +1,5 @@
 # Runs a command on a terminal of its own, types the inputs at its questions, and reports the screen.
+import codecs
 import fcntl
 import json
 import os
@@ -15,8 +16,12 @@ PATIENCE_SECONDS = 20
 spec = json.load(sys.stdin)
 pid, terminal = pty.fork()
 if pid == 0:
+    # Before the command starts, which reads it at once.
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", spec["rows"], spec["columns"], 0, 0))
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", spec["rows"], spec["columns"], 0, 0))
+
+# What is read at once may end within a character.
+decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
 screen = ""
 seen = 0
@@ -31,11 +36,11 @@ while time.monotonic() < end:
             break
         if not chunk:
             break
-        screen += chunk.decode("utf-8", "replace")
+        screen += decoder.decode(chunk)
     if inputs:
-        found = re.search(inputs[0][0], screen[seen:])
-        if found:
-            seen += found.end()
+        match = re.search(inputs[0][0], screen[seen:])
+        if match:
+            seen += match.end()
             # What is typed before the question is really open would be lost.
             time.sleep(0.1)
             os.write(terminal, inputs.pop(0)[1].encode())
