@@ -61,7 +61,7 @@ class SchemaUpgrade {
     for (;;) {
       await followLog(this.#connection, this.#parts)
       if (!this.#isPending) return
-      await nodes.report(this.#readLast().position, readMachineTime)
+      await nodes.claim(this.#readLast().position, readMachineTime)
       const older = this.#listOlderControllers()
       if (older.length === 0) await this.#publishMigration()
       else if (!isWaiting) throw olderControllersError(older)
