@@ -195,3 +195,23 @@ describe('a code', () => {
     expect((await client.at(second).redeem(code)).body.error).toBe('invalid_grant')
   })
 })
+
+describe('tokens that were issued at one controller a moment ago', () => {
+  it.each<[string, (client: OpenIdClient, token: string) => Promise<unknown>]>([
+    ['a revocation', (client, token) => client.postForm('/oidc/revoke', { client_id: 'native', token })],
+    ['a sign-out', (client, token) => client.get(`/oidc/end_session?id_token_hint=${token}`)],
+  ])('end by %s at another one', async (_name, end) => {
+    const client = new OpenIdClient(first)
+    const person = await addPerson()
+    // Both know the key of tokens from here on.
+    await client.signIn(person)
+    await second.controller.cluster?.catchUp()
+    const { access_token: token } = await client.signIn(person)
+
+    await end(client.at(second), token)
+
+    expect((await use(second, token)).status).toBe(401)
+    await first.controller.cluster?.catchUp()
+    expect((await use(first, token)).status).toBe(401)
+  })
+})

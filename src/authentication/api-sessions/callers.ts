@@ -1,8 +1,9 @@
 // The caller behind an API session, or behind the token of a machine.
-import { findRights } from '../../definitions/permissions/rights.ts'
+import { findRights, type RightsHolder } from '../../definitions/permissions/rights.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
-import { ANONYMOUS, type Caller, type IdentityCaller } from '../../storage/transactions/context.ts'
+import { ANONYMOUS, type Caller, type Context, type IdentityCaller } from '../../storage/transactions/context.ts'
+import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { AuthPolicies } from '../auth-policies.ts'
 import type { MachineToken, MachineTokens } from '../machine-tokens/machine-tokens.ts'
 import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
@@ -43,6 +44,22 @@ export function callerFromApiSession(
   }
   const bearer = accessTokenId === undefined ? caller : { ...caller, accessTokenId }
   return externalTokens.length > 0 ? { ...bearer, externalTokens } : bearer
+}
+
+/**
+ * Creates the context of what is written because the client of a session has proven a credential or a token: the audit names its identity
+ * as the actor, and it takes its turn among the writes of clients.
+ */
+export function createActorContext(
+  contexts: Contexts,
+  { origin }: Pick<Context, 'origin'>,
+  apiSessionId: string,
+  identity: RightsHolder & { readonly id: string; readonly name: string },
+): Context {
+  const { id: identityId, name: identityName, isAdmin } = identity
+  const rights = findRights(identity)
+  const actor = { kind: 'identity', identityId, identityName, isAdmin, rights, apiSessionId } as const
+  return contexts.create({ ...actor, isPartial: false, isActorOnly: true }, origin)
 }
 
 /** Returns the caller of a token: with the rights that the token and its identity both hold now. */

@@ -1,6 +1,5 @@
 // The end of a sign-in: stores the API session, if the conditions still hold in its transaction.
 import { isDeepStrictEqual } from 'node:util'
-import { findRights } from '../../definitions/permissions/rights.ts'
 import type { apiSessions, PendingTokens, StoredAuthorization } from '../../definitions/resources/api-sessions.ts'
 import { authPolicies } from '../../definitions/resources/auth-policies.ts'
 import { authenticators } from '../../definitions/resources/authenticators.ts'
@@ -29,6 +28,7 @@ import { findProvenSigners, isPartial } from '../sign-in/second-factors.ts'
 import type { SignInAttempt } from '../sign-in/sign-in-attempt.ts'
 import { requireMethodAllowedBy } from '../sign-in/steps/require-allowed-method.ts'
 import { readKeys } from '../signers/signers.ts'
+import { createActorContext } from './callers.ts'
 import { findStoredRequest, signInOverError } from './stored-requests.ts'
 
 /** Information about the client, which it sends with its credentials. */
@@ -58,7 +58,7 @@ export async function createApiSession(
   if (!authenticator) throw new Error('no step has found the authenticator')
   const configTypes = await resolveConfigTypes(context, clientInfo.configTypes ?? [])
   const id = newId()
-  const ownContext = createIdentityContext(attempt, id)
+  const ownContext = createActorContext(parts.contexts, context, id, identity)
   const { caller, clock, origin } = ownContext
   const signIn = { caller, origin, identityId: identity.id, method: attempt.method, apiSessionId: id }
   const admission = parts.auth.signIns.admit(signIn, clock.now())
@@ -122,14 +122,6 @@ async function endEarlierSignIn(
   const isOver = earlier.authorization.pending === null || (browser !== undefined && browser !== pending.browser)
   if (isOver) throw signInOverError()
   await parts.auth.apiSessions.revoke(tx, [earlier.apiSessionId], 'none')
-}
-
-/** Creates the context of the identity that signs in, so that the audit names it as the actor. */
-function createIdentityContext({ parts, identity, context: { origin } }: SignInAttempt, apiSessionId: string): Context {
-  const { id: identityId, name: identityName, isAdmin } = identity
-  const rights = findRights(identity)
-  const actor = { kind: 'identity', identityId, identityName, isAdmin, rights, apiSessionId } as const
-  return parts.contexts.create({ ...actor, isPartial: false, isActorOnly: true }, origin)
 }
 
 /**

@@ -7,6 +7,7 @@ import { ControllerError } from '../../foundation/errors.ts'
 import { newToken } from '../../foundation/ids.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { Context } from '../../storage/transactions/context.ts'
+import { createActorContext } from '../api-sessions/callers.ts'
 import { toSignerId } from '../sign-in/authentication-methods.ts'
 import { findProvenSigners } from '../sign-in/second-factors.ts'
 import type { Grant, GrantedSession } from './claims.ts'
@@ -100,13 +101,16 @@ async function issueForCode(
   if (findSessionFactors(parts, apiSessionId, pending.externalTokens))
     throw new OAuthError('invalid_grant', 'the sign-in is not complete')
   const identity = parts.auth.apiSessions.get(apiSessionId)?.identity
-  if (identity) requireTokenRate(parts, context, identity)
+  if (!identity) throw sessionEndedError()
+  requireTokenRate(parts, context, identity)
+  const ownContext = createActorContext(parts.contexts, context, apiSessionId, identity)
   const jti = newToken()
   const refreshTokenId = pending.scopes.includes('offline_access') ? jti : undefined
-  if (!(await storeIssue(parts, apiSessionId, refreshTokenId))) return endUsedTwice(parts, context, apiSessionId)
+  if (!(await storeIssue(parts, ownContext, apiSessionId, refreshTokenId)))
+    return endUsedTwice(parts, context, apiSessionId)
   const session = await requireGrantedSession(parts, context, apiSessionId)
   const grant = toGrant(signIn, issuer, session, listSecondSigners(parts, pending, session))
-  const certificate = pending.csr ? await issueLoginCertificate(parts, context, session.row, pending.csr) : undefined
+  const certificate = pending.csr ? await issueLoginCertificate(parts, ownContext, session.row, pending.csr) : undefined
   const bound = certificate ? { ...grant, fingerprints: certificate.fingerprints } : grant
   const binding = { code, nonce: pending.nonce }
   const response = await issueTokens(parts, session, bound, { refreshTokenId, jti, binding })
@@ -133,13 +137,13 @@ function requireBinding(
  * @throws OAuthError if the session has ended
  */
 async function storeIssue(
-  parts: OpenIdParts,
+  { auth, entities }: OpenIdParts,
+  context: Context,
   apiSessionId: string,
   refreshTokenId: string | undefined,
 ): Promise<boolean> {
-  const { auth, contexts, entities } = parts
   const { accessMs, refreshMs } = auth.apiSessions.lifetime
-  return contexts.create({ kind: 'system' }).write(async (tx) => {
+  return context.write(async (tx) => {
     const session = await find(tx, apiSessions, apiSessionId)
     if (!session) throw sessionEndedError()
     if (!session.authorization?.pending) return false

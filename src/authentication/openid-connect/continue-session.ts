@@ -1,6 +1,7 @@
 // The grants by which a client goes on with its session: refresh (RFC 6749, section 6), and token exchange (RFC 8693).
 import { newToken } from '../../foundation/ids.ts'
 import type { Context } from '../../storage/transactions/context.ts'
+import { createActorContext } from '../api-sessions/callers.ts'
 import { type Grant, type GrantedSession, makeIdClaims, toSeconds } from './claims.ts'
 import { type GrantedScope, parseScopes } from './clients.ts'
 import { type GrantedToken, verifyGranted } from './granted-claims.ts'
@@ -30,8 +31,9 @@ export async function redeemRefreshToken(
   const grantedToken = await requireRefreshToken(parts, parameters)
   const grant = narrowGrant(grantedToken, parameters)
   const session = await requireContinuation(parts, context, grantedToken, parameters)
-  const refreshTokenId = await useRefreshToken(parts, context, grantedToken, { isExchanged: true })
-  return issueNext(parts, context, session, grant, { refreshTokenId, csr: parameters.csr })
+  const ownContext = createOwnContext(parts, context, session)
+  const refreshTokenId = await useRefreshToken(parts, ownContext, grantedToken, { isExchanged: true })
+  return issueNext(parts, ownContext, session, grant, { refreshTokenId, csr: parameters.csr })
 }
 
 export interface ExchangeParameters extends ContinuationParameters {
@@ -58,19 +60,24 @@ export async function exchangeToken(
   if (!isRefresh && requested === 'refresh_token')
     throw new OAuthError('invalid_request', 'an access token cannot be exchanged for a refresh token')
   const session = await requireContinuation(parts, context, subject, parameters)
+  const ownContext = createOwnContext(parts, context, session)
   const isExchanged = requested === 'refresh_token'
-  const refreshTokenId = isRefresh ? await useRefreshToken(parts, context, subject, { isExchanged }) : undefined
+  const refreshTokenId = isRefresh ? await useRefreshToken(parts, ownContext, subject, { isExchanged }) : undefined
   const issued_token_type = TYPE_PREFIX + requested
   if (requested === 'id_token') {
     const access_token = await signIdToken(parts, session, grant)
     return { access_token, token_type: 'N_A', issued_token_type }
   }
-  const { id_token: _, ...tokens } = await issueNext(parts, context, session, grant, {
+  const { id_token: _, ...tokens } = await issueNext(parts, ownContext, session, grant, {
     csr: parameters.csr,
     refreshTokenId: isExchanged ? refreshTokenId : undefined,
     ...(isRefresh ? {} : { endsAt: subject.expiresAt }),
   })
   return { ...tokens, issued_token_type }
+}
+
+function createOwnContext({ contexts }: OpenIdParts, context: Context, { live }: GrantedSession): Context {
+  return createActorContext(contexts, context, live.id, live.identity)
 }
 
 async function requireSubject(parts: OpenIdParts, parameters: ExchangeParameters): Promise<GrantedToken> {

@@ -3,6 +3,7 @@
 import type { Context } from '../../storage/transactions/context.ts'
 import type { Contexts } from '../../storage/transactions/contexts.ts'
 import type { ApiSessions } from '../api-sessions/api-sessions.ts'
+import { createActorContext } from '../api-sessions/callers.ts'
 
 interface EndParts {
   readonly auth: { readonly apiSessions: ApiSessions }
@@ -21,9 +22,12 @@ export function endStolenSession(parts: EndParts, context: Pick<Context, 'origin
 
 async function end(
   { auth, contexts }: EndParts,
-  { origin }: Pick<Context, 'origin'>,
+  context: Pick<Context, 'origin'>,
   id: string,
   audit: 'event' | 'none',
 ): Promise<void> {
-  await contexts.create({ kind: 'system' }, origin).write((tx) => auth.apiSessions.revoke(tx, [id], audit))
+  const session = auth.apiSessions.get(id)
+  if (!session) return
+  const ownContext = createActorContext(contexts, context, id, session.identity)
+  await ownContext.write((tx) => auth.apiSessions.revoke(tx, [id], audit))
 }

@@ -80,16 +80,15 @@ function owesFactor({ auth }: OpenIdParts, { live, policy, row }: GrantedSession
 }
 
 /**
- * Uses a refresh token, and returns the id of the token that its client goes on with: the next one if it `isExchanged`.
+ * Uses a refresh token in the context of its session, and returns the id of the token that its client goes on with: the next one if it `isExchanged`.
  * @throws OAuthError if one of both was revoked, or it was exchanged before the grace; the session ends then
  */
 export async function useRefreshToken(
   parts: OpenIdParts,
-  { origin }: Context,
+  context: Context,
   { apiSessionId, jti }: GrantedToken,
   { isExchanged }: { readonly isExchanged: boolean },
 ): Promise<string> {
-  const context = parts.contexts.create({ kind: 'system' }, origin)
   const refreshTokenId = await context.write((tx) => exchange(parts, tx, apiSessionId, jti, isExchanged))
   if (refreshTokenId === undefined)
     throw new OAuthError('invalid_grant', 'the refresh token was revoked, because it was used before')

@@ -5,7 +5,7 @@ import { errors } from '../../foundation/errors.ts'
 import { find } from '../../storage/entities/entities.ts'
 import type { VerifiedToken } from '../../storage/external-tokens.ts'
 import type { Context } from '../../storage/transactions/context.ts'
-import { callerFromApiSession } from '../api-sessions/callers.ts'
+import { callerFromApiSession, createActorContext } from '../api-sessions/callers.ts'
 import type { ClientInfo } from '../api-sessions/create-api-session.ts'
 import type { LiveApiSession } from '../api-sessions/live-api-sessions.ts'
 import type { MfaOwner } from '../mfa/mfa-secrets.ts'
@@ -125,7 +125,9 @@ export async function addExternalToken(
   if (remaining !== undefined && remaining !== 'primary' && remaining.signer !== undefined)
     throw await recordRefusedFactor(parts, requestContext, request, verifiedTokens, remaining.signer)
   const { apiSessionId, externalTokens } = proven.login
-  const context = parts.contexts.create({ kind: 'system' }, requestContext.origin)
+  const live = findSession(parts, proven)
+  if (!live) return undefined
+  const context = createActorContext(parts.contexts, requestContext, apiSessionId, live.identity)
   const isStored = await context.write(async (tx) => {
     const session = await find(tx, apiSessions, apiSessionId)
     // Another sign-in of the request may have begun meanwhile, or its tokens be issued.

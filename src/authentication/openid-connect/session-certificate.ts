@@ -10,14 +10,13 @@ import type { OpenIdParts } from './open-id-parts.ts'
 // It is of no use without the session, which ends before.
 const LIFETIME_MS = 365 * 24 * 60 * 60_000
 
-/** @throws OAuthError if the request cannot be read, or its signature is wrong */
+/** Issues it in the context of its session. @throws OAuthError if the request cannot be read, or its signature is wrong */
 export async function issueLoginCertificate(
   parts: OpenIdParts,
-  { origin }: Context,
+  context: Context,
   { id: apiSessionId, identityId, certFingerprint }: Entity<typeof apiSessions>,
   csr: string,
 ): Promise<{ readonly pem: string; readonly fingerprints: readonly string[] }> {
-  const context = parts.contexts.create({ kind: 'system' }, origin)
   try {
     const holder = { apiSessionId, identityId }
     // Only the key of the request is proven.

@@ -6,6 +6,7 @@ import { verifyGranted } from './granted-claims.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { appendParameters } from './redirect-uris.ts'
+import { requireTokenRate } from './token-rate.ts'
 
 /** The application that is registered for this scheme. */
 const APP_SIGNED_OUT = 'openziti://auth/logout'
@@ -23,7 +24,7 @@ export async function revokeToken(
   const grantedToken = await verifyGranted(parts, token)
   if (typeof grantedToken === 'string') return
   if (grantedToken.grant.clientId !== clientId) throw new OAuthError('invalid_client', 'the token is of another client')
-  await endSession(parts, context, grantedToken.apiSessionId)
+  await endSessionOfToken(parts, context, grantedToken.apiSessionId)
 }
 
 /** The parameters of a sign-out, all of them optional. */
@@ -51,8 +52,22 @@ export async function signOut(
   const uri = hint || clientId ? postLogoutRedirectUri : undefined
   if (uri && uri !== APP_SIGNED_OUT && !registeredUris.includes(uri))
     throw new OAuthError('invalid_request', 'the post_logout_redirect_uri is not one of the client')
-  if (hint?.apiSessionId !== undefined) await endSession(parts, context, hint.apiSessionId)
+  if (hint?.apiSessionId !== undefined) await endSessionOfToken(parts, context, hint.apiSessionId)
   return uri ? appendParameters(uri, { state }) : undefined
+}
+
+/**
+ * Ends a session for its client, which may present the token of one that has ended as often as it likes: that writes nothing.
+ * @throws SERVER_TOO_MANY_REQUESTS
+ */
+async function endSessionOfToken(parts: OpenIdParts, context: Context, id: string): Promise<void> {
+  const { apiSessions } = parts.auth
+  // It may have begun at another controller just now.
+  if (!apiSessions.get(id)) await parts.openIdConnect.requests.followOthers()
+  const session = apiSessions.get(id)
+  if (!session) return
+  requireTokenRate(parts, context, session.identity)
+  await endSession(parts, context, id)
 }
 
 interface SignOutHint {

@@ -1,9 +1,9 @@
-// The rate at which an identity may have tokens issued: to redeem a code or a refresh token is a write, as any other of it.
+// The rate at which an identity may have tokens issued, and end their sessions: that is a write, as any other of it.
 import type { Context } from '../../storage/transactions/context.ts'
 import type { LiveApiSession } from '../api-sessions/live-api-sessions.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 
-/** Counts a use of a code or a refresh token. @throws SERVER_TOO_MANY_REQUESTS */
+/** Counts a use of a code or a token. @throws SERVER_TOO_MANY_REQUESTS */
 export function requireTokenRate(
   { auth, clock }: OpenIdParts,
   { origin }: Context,
