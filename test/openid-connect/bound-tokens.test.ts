@@ -97,6 +97,20 @@ describe('a requested certificate', () => {
     expect(world.controller.auth.apiSessions.listOfIdentity(person.id)).toEqual([])
   })
 
+  it.each(['refresh', 'exchange'] as const)(
+    'that cannot be read does not use up the token of its %s',
+    async (grant) => {
+      const device = holderOf(await people.device())
+      const { body } = await signIn(device, '/oidc/login/cert')
+
+      const refused = await client[grant](device, body.refresh_token, { csr_pem: 'broken' })
+      world.clock.advance(2 * 60_000)
+      const next = await refresh(device, body.refresh_token)
+
+      expect([refused.status, refused.body.error, next.status]).toEqual([400, 'invalid_request', 200])
+    },
+  )
+
   it('is replaced by a refresh, and the login certificate stays', async () => {
     const device = await people.device()
     const first = await clientKey('first')

@@ -8,6 +8,7 @@ import { getCompiledResource } from '../../../src/definitions/model/index.ts'
 import { sessionCertificates } from '../../../src/definitions/resources/session-certificates.ts'
 import { f } from '../../../src/definitions/schema/fields.ts'
 import { type JsonSchema, text } from '../../../src/definitions/schema/json-schema.ts'
+import { readSigningRequest } from '../../../src/pki/requests.ts'
 import { type Presentation, renderEntity } from '../../../src/storage/records/presentation.ts'
 import { RawJson } from '../../../src/storage/records/raw-json.ts'
 import { type AnyOperation, defineOperation, readFieldsBody } from '../../api/operation.ts'
@@ -60,7 +61,7 @@ export const sessionCertificateOperations: readonly AnyOperation[] = [
     returns: { kind: 'data', isNew: true, schema: issuedSchema },
     async run({ controller, context, body }) {
       const holder = { identityId: requireIdentityId(context), apiSessionId: requireApiSessionId(context) }
-      const { issued, cas } = await issueSessionCertificate(controller, context, holder, body.csr)
+      const { issued, cas } = await issueSessionCertificate(controller, context, holder, readSigningRequest(body.csr))
       // The client presents it to routers next.
       await controller.routers.sessionSync.settle()
       const { text: record } = await renderEntity(controller.records, context, sessionCertificates, issued, own)

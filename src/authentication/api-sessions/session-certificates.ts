@@ -6,8 +6,8 @@ import { notFoundError } from '../../foundation/errors.ts'
 import { newId } from '../../foundation/ids.ts'
 import type { Authority } from '../../pki/authority.ts'
 import { computeFingerprint, readNotAfter, readNotBefore } from '../../pki/certificates.ts'
-import { encodeCommonName, formatName } from '../../pki/names.ts'
-import { readSigningRequest } from '../../pki/requests.ts'
+import { formatName } from '../../pki/names.ts'
+import type { SigningRequest } from '../../pki/requests.ts'
 import { toSessionCertificateUri } from '../../pki/spiffe.ts'
 import { type EntityStore, find, newEntity, toResourceNoun } from '../../storage/entities/entities.ts'
 import type { Context, WriteContext } from '../../storage/transactions/context.ts'
@@ -29,27 +29,14 @@ interface IssuedSessionCertificate {
   readonly cas: string
 }
 
-/** The differences of a certificate that is requested with a sign-in. */
-interface CertificateOptions {
-  readonly lifetimeMs?: number
-  /** In place of the subject of the request. */
-  readonly commonName?: string
-}
-
-/**
- * Issues a certificate for an API session. Routers recognize the session by its SPIFFE id.
- * @throws COULD_NOT_PROCESS_CSR
- */
+/** Issues a certificate for an API session. Routers recognize the session by its SPIFFE id. */
 export async function issueSessionCertificate(
   { entities, authority }: { readonly entities: EntityStore; readonly authority: Authority },
   context: Context,
   { identityId, apiSessionId }: Holder,
-  csr: string,
-  { commonName, lifetimeMs = LIFETIME_MS }: CertificateOptions = {},
+  request: SigningRequest,
+  lifetimeMs = LIFETIME_MS,
 ): Promise<IssuedSessionCertificate> {
-  const signingRequest = readSigningRequest(csr)
-  const request =
-    commonName === undefined ? signingRequest : { ...signingRequest, subject: encodeCommonName(commonName) }
   const id = newId()
   const uri = toSessionCertificateUri(authority.trustDomain, { identityId, apiSessionId, certificateId: id })
   const encoded = authority.issueClient(request, context.clock.now(), {

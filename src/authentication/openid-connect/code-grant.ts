@@ -17,7 +17,7 @@ import { issueTokens, requireGrantedSession, sessionEndedError, type TokenRespon
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { findSessionFactors } from './request-sign-in.ts'
-import { issueLoginCertificate } from './session-certificate.ts'
+import { issueLoginCertificate, readLoginRequest } from './session-certificate.ts'
 import { requireTokenRate } from './token-rate.ts'
 
 /** The parameters that a client sends with the code. */
@@ -110,7 +110,8 @@ async function issueForCode(
     return endUsedTwice(parts, context, apiSessionId)
   const session = await requireGrantedSession(parts, context, apiSessionId)
   const grant = toGrant(signIn, issuer, session, listSecondSigners(parts, pending, session))
-  const certificate = pending.csr ? await issueLoginCertificate(parts, ownContext, session.row, pending.csr) : undefined
+  const certificate =
+    pending.csr && (await issueLoginCertificate(parts, ownContext, session.row, readLoginRequest(pending.csr)))
   const bound = certificate ? { ...grant, fingerprints: certificate.fingerprints } : grant
   const binding = { code, nonce: pending.nonce }
   const response = await issueTokens(parts, session, bound, { refreshTokenId, jti, binding })

@@ -1,5 +1,6 @@
 // The grants by which a client goes on with its session: refresh (RFC 6749, section 6), and token exchange (RFC 8693).
 import { newToken } from '../../foundation/ids.ts'
+import type { SigningRequest } from '../../pki/requests.ts'
 import type { Context } from '../../storage/transactions/context.ts'
 import { createActorContext } from '../api-sessions/callers.ts'
 import { type Grant, type GrantedSession, makeIdClaims, toSeconds } from './claims.ts'
@@ -9,7 +10,7 @@ import { issueTokens, type TokenResponse } from './issue-tokens.ts'
 import { OAuthError } from './oauth-error.ts'
 import type { OpenIdParts } from './open-id-parts.ts'
 import { type PresentedToken, requireContinuation, requireRefreshToken, useRefreshToken } from './refresh-tokens.ts'
-import { issueLoginCertificate } from './session-certificate.ts'
+import { issueLoginCertificate, readLoginRequest } from './session-certificate.ts'
 
 const TYPE_PREFIX = 'urn:ietf:params:oauth:token-type:'
 
@@ -31,9 +32,10 @@ export async function redeemRefreshToken(
   const grantedToken = await requireRefreshToken(parts, parameters)
   const grant = narrowGrant(grantedToken, parameters)
   const session = await requireContinuation(parts, context, grantedToken, parameters)
+  const request = readRequest(grant, parameters)
   const ownContext = createOwnContext(parts, context, session)
   const refreshTokenId = await useRefreshToken(parts, ownContext, grantedToken, { isExchanged: true })
-  return issueNext(parts, ownContext, session, grant, { refreshTokenId, csr: parameters.csr })
+  return issueNext(parts, ownContext, session, grant, { refreshTokenId, request })
 }
 
 export interface ExchangeParameters extends ContinuationParameters {
@@ -60,6 +62,7 @@ export async function exchangeToken(
   if (!isRefresh && requested === 'refresh_token')
     throw new OAuthError('invalid_request', 'an access token cannot be exchanged for a refresh token')
   const session = await requireContinuation(parts, context, subject, parameters)
+  const request = requested === 'id_token' ? undefined : readRequest(grant, parameters)
   const ownContext = createOwnContext(parts, context, session)
   const isExchanged = requested === 'refresh_token'
   const refreshTokenId = isRefresh ? await useRefreshToken(parts, ownContext, subject, { isExchanged }) : undefined
@@ -69,7 +72,7 @@ export async function exchangeToken(
     return { access_token, token_type: 'N_A', issued_token_type }
   }
   const { id_token: _, ...tokens } = await issueNext(parts, ownContext, session, grant, {
-    csr: parameters.csr,
+    request,
     refreshTokenId: isExchanged ? refreshTokenId : undefined,
     ...(isRefresh ? {} : { endsAt: subject.expiresAt }),
   })
@@ -114,6 +117,15 @@ function narrowScopes(scopes: readonly GrantedScope[], requested: string | undef
   return narrowed
 }
 
+/**
+ * Reads the request for another session certificate, before a token is used up for it; undefined if there is none. A token that is not bound
+ * to a certificate stays so.
+ * @throws OAuthError
+ */
+function readRequest({ fingerprints }: Grant, { csr }: ContinuationParameters): SigningRequest | undefined {
+  return csr && fingerprints.length > 0 ? readLoginRequest(csr) : undefined
+}
+
 async function issueNext(
   parts: OpenIdParts,
   context: Context,
@@ -121,14 +133,12 @@ async function issueNext(
   grant: Grant,
   options: {
     readonly refreshTokenId: string | undefined
-    readonly csr: string | undefined
+    readonly request: SigningRequest | undefined
     readonly endsAt?: number
   },
 ): Promise<TokenResponse> {
-  const { csr, endsAt, refreshTokenId } = options
-  // One that is not bound to a certificate stays so.
-  const certificate =
-    csr && grant.fingerprints.length > 0 ? await issueLoginCertificate(parts, context, session.row, csr) : undefined
+  const { endsAt, refreshTokenId, request } = options
+  const certificate = request && (await issueLoginCertificate(parts, context, session.row, request))
   const tokens = { refreshTokenId, jti: newToken(), ...(endsAt === undefined ? {} : { endsAt }) }
   const bound = certificate ? { ...grant, fingerprints: certificate.fingerprints } : grant
   const response = await issueTokens(parts, session, bound, tokens)
