@@ -116,14 +116,19 @@ export class People {
     return this.#world.send({ method: 'POST', path, body: csr, headers })
   }
 
-  /** @param from the address it comes from */
-  signIn(
+  /**
+   * Returns the response once what its refusal leads to is on disk, for which the response does not wait.
+   * @param from the address it comes from
+   */
+  async signIn(
     { username, password }: { username: string; password: string },
     body: object = {},
     from = '127.0.0.1',
   ): Promise<TestResponse> {
     const path = `${CLIENT}/authenticate?method=password`
-    return this.#world.send({ method: 'POST', path, from, body: { username, password, ...body } })
+    const response = await this.#world.send({ method: 'POST', path, from, body: { username, password, ...body } })
+    if (response.status === 401) await this.#world.controller.auth.failedSignIns.settle()
+    return response
   }
 
   /** The token of a session that must are made. */

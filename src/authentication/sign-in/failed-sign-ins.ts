@@ -2,6 +2,7 @@
 
 import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
+import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Instant } from '../../foundation/clock.ts'
 import { EventAggregator } from '../../foundation/event-aggregator.ts'
 import type { Log } from '../../foundation/log.ts'
@@ -17,7 +18,7 @@ import {
   type WriteContext,
 } from '../../storage/transactions/context.ts'
 import type { Contexts } from '../../storage/transactions/contexts.ts'
-import type { AuthPolicies } from '../auth-policies.ts'
+import type { AuthPolicies, AuthPolicy } from '../auth-policies.ts'
 import { isDisabled, lockOut } from '../disabling.ts'
 import type { AuthenticationError, Method, SignInRefusalReason } from './authentication-methods.ts'
 
@@ -42,6 +43,7 @@ interface RefusedSignIn {
 
 /** The parts that record and count refused sign-ins. */
 export interface FailedSignInParts {
+  readonly aggregatedLog: AggregatedLog
   readonly contexts: Contexts
   readonly entities: EntityStore
   readonly auth: { readonly policies: AuthPolicies; readonly failedSignIns: FailedSignInRecorder }
@@ -52,19 +54,32 @@ interface RefusedAttempt {
   readonly context: Context
   readonly method: Method
   readonly authenticator: { readonly id: string } | undefined
+  /** The auth policy of the identity, if its password was compared. */
+  readonly policy?: AuthPolicy
 }
 
-/** Records a refused sign-in. */
+/**
+ * Records a refused sign-in. If that is by a password, its response waits for no write, because the wait would tell that the user exists; the
+ * next right password for the credential does.
+ * @throws SERVER_TOO_MANY_REQUESTS if a password is wrong and the queue is full, so that it would not be counted
+ */
 export async function recordFailedSignIn(
   parts: FailedSignInParts,
-  { context, method, authenticator }: RefusedAttempt,
+  attempt: RefusedAttempt,
   { reason, message }: AuthenticationError,
 ): Promise<void> {
+  const { context, method, authenticator } = attempt
   const { caller, origin } = context
-  await recordRefusal(parts, context, {
-    ...{ caller, origin, method, reason, message },
-    credentialId: authenticator?.id ?? NO_CREDENTIAL,
+  const credentialId = authenticator?.id ?? NO_CREDENTIAL
+  const signIn = { caller, origin, method, reason, message, credentialId }
+  if (method !== 'password') return recordRefusal(parts, context, signIn)
+  parts.contexts.store.requireRoom()
+  const isGuess = reason === 'WRONG_PASSWORD' && attempt.policy?.primary.updb.maxAttempts !== 0
+  const recording = recordRefusal(parts, context, signIn, isGuess).catch((error) => {
+    const fields = { method, reason, err: error }
+    parts.aggregatedLog.error(sourceFromContext(signIn), fields, 'a refused sign-in could not be recorded')
   })
+  parts.auth.failedSignIns.hold(credentialId, recording)
 }
 
 /** Records that a signed-in identity sent a wrong current password for its authenticator. */
@@ -74,14 +89,9 @@ export async function recordWrongPassword(
   authenticatorId: string,
 ): Promise<void> {
   const { caller, origin } = context
-  await recordRefusal(parts, context, {
-    caller,
-    origin,
-    method: 'password',
-    reason: 'WRONG_PASSWORD',
-    credentialId: authenticatorId,
-    message: 'the current password is wrong',
-  })
+  const message = 'the current password is wrong'
+  const refusal = { method: 'password', reason: 'WRONG_PASSWORD', credentialId: authenticatorId } as const
+  await recordRefusal(parts, context, { caller, origin, message, ...refusal }, true)
 }
 
 /** Records that a signed-in identity sent a wrong code of its second factor. */
@@ -94,18 +104,24 @@ export async function recordWrongCode(
   await recordRefusal(parts, context, { caller, origin, method: 'totp', reason, credentialId: enrollmentId, message })
 }
 
-/** Records a refusal; the log has a line for each record. */
-async function recordRefusal(parts: FailedSignInParts, context: Context, signIn: RefusedSignIn): Promise<void> {
+/**
+ * Records a refusal; the log has a line for each record.
+ * @param isGuess whether it counts towards a lockout
+ */
+async function recordRefusal(
+  parts: FailedSignInParts,
+  context: Context,
+  signIn: RefusedSignIn,
+  isGuess = false,
+): Promise<void> {
   const { auth, contexts } = parts
   const { clock } = context
-  const { reason, credentialId } = signIn
   const isFirst = auth.failedSignIns.admit(signIn, clock.now())
-  const isGuess = reason === 'WRONG_PASSWORD' && credentialId !== NO_CREDENTIAL
   if (!isFirst && !isGuess) return
   try {
     await contexts.create(toActor(signIn.caller), signIn.origin).write(async (tx) => {
       if (isFirst) tx.record(toChange({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() }))
-      if (isGuess) await countFailure(parts, tx, credentialId)
+      if (isGuess) await countFailure(parts, tx, signIn.credentialId)
     })
   } catch (error) {
     if (isFirst) auth.failedSignIns.undo(signIn)
@@ -148,7 +164,8 @@ async function countFailure(
 /**
  * Counts refused sign-ins by source, method and reason: the first is recorded, further ones are counted into one record a
  * minute. Memory and disk are bounded: beyond `MAX_SOURCES`, refusals are counted by method and reason alone. A crash loses
- * the counts since the last record, at most a minute; the first refusal of each source is on disk before the response.
+ * the counts since the last record, at most a minute, and the refusals of passwords that wait for the disk; any other first refusal of a
+ * source is on disk before the response.
  */
 export class FailedSignInRecorder {
   readonly #log: Log
@@ -163,8 +180,25 @@ export class FailedSignInRecorder {
     combine: combineRefusals,
   })
 
+  /** The credential → what is being recorded of the passwords that were refused for it. */
+  readonly #recordings = new Map<string, Promise<unknown>>()
+
   constructor(log: Log) {
     this.#log = log
+  }
+
+  /** Lets later sign-ins with a credential wait for what is being recorded of it, which never rejects. */
+  hold(credentialId: string, recording: Promise<void>): void {
+    const all = Promise.all([this.#recordings.get(credentialId), recording]).then(() => {
+      if (this.#recordings.get(credentialId) === all) this.#recordings.delete(credentialId)
+    })
+    this.#recordings.set(credentialId, all)
+  }
+
+  /** Settles once the passwords that were refused before, for a credential or for any, are recorded. */
+  async settle(credentialId?: string): Promise<void> {
+    if (credentialId === undefined) await Promise.all(this.#recordings.values())
+    else await this.#recordings.get(credentialId)
   }
 
   /** Writes the line of a record. @param count of the refusals in it, if it counts any */
@@ -190,6 +224,7 @@ export class FailedSignInRecorder {
 
   /** Records the counts of windows that are over, or of all windows with `isFinal`. */
   async flush(contexts: Contexts, options: { readonly isFinal?: boolean } = {}): Promise<void> {
+    await this.settle()
     const write = async (signIn: RefusedSignIn, count: number) => {
       await contexts.recordEvent(signIn.caller, signIn.origin, { ...eventFromRefusal(signIn), count })
       this.log(signIn, count)

@@ -8,6 +8,7 @@ import { type ClientInfo, createApiSession } from '../api-sessions/create-api-se
 import { AuthenticationError, type Method, methods, SignInRefusedError } from './authentication-methods.ts'
 import { recordFailedSignIn } from './failed-sign-ins.ts'
 import { type Credentials, SignInAttempt, type SignInParts, type Step } from './sign-in-attempt.ts'
+import { awaitCounts } from './steps/await-counts.ts'
 import { comparePassword } from './steps/compare-password.ts'
 import { findCertificate } from './steps/find-certificate.ts'
 import { findUsername } from './steps/find-username.ts'
@@ -50,6 +51,7 @@ const table: readonly (readonly [step: Step, ...methods: readonly Method[]])[] =
   // The credential is proven.
   [limitSignInRate,             'password', 'cert', 'ext-jwt'],
   [rehashPassword,              'password'],
+  [awaitCounts,                 'password'],
 ]
 
 /** The steps of each method. */
