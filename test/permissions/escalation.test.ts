@@ -1,6 +1,10 @@
 // Holders of permissions that try to gain a right, directly or through another identity.
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
+import { services } from '../../src/definitions/resources/services.ts'
+import { sessions, sessionTypes } from '../../src/definitions/resources/sessions.ts'
+import { newId, newToken } from '../../src/foundation/ids.ts'
+import { newEntity } from '../../src/storage/entities/entities.ts'
 import { COMMON_NAME_CLAIM, makeAuthority } from '../world/authorities.ts'
 import { MANAGEMENT, type TestResponse } from '../world/controller.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
@@ -193,6 +197,39 @@ describe.each([
 
     expect(reason(await holder.ask('DELETE', `/api-sessions/${sessionId}`))).toEqual(DENIED)
     expect((await world.send({ method: 'GET', path: `${MANAGEMENT}/current-identity`, token })).status).toBe(200)
+  })
+
+  it('keeps its sessions for services, however many it has, with the API session that they are of', async () => {
+    const { entities } = world.controller
+    const token = await people.sessionOf(victim)
+    const apiSessionId = world.controller.auth.apiSessions.use(token, world.clock.now())?.id ?? ''
+    const own = { apiSessionId, identityId: victim.id, hasSignedToken: false }
+    const identityRoles = [`@${victim.id}`]
+    for (const type of sessionTypes)
+      await people.manage('POST', '/service-policies', {
+        ...{ name: newName(), type, semantic: 'AnyOf', identityRoles, serviceRoles: ['#all'] },
+      })
+    const serviceIds = Array.from({ length: 201 }, () => newId())
+    await world.system.write(async (tx) => {
+      for (const id of serviceIds)
+        await entities.insert(tx, services, newEntity(tx, services, { id, name: id, encryptionRequired: false }))
+    })
+    await world.system.write(async (tx) => {
+      for (const serviceId of serviceIds)
+        for (const type of sessionTypes) {
+          const session = newEntity(tx, sessions, { ...own, serviceId, type, opaqueToken: newToken() })
+          await entities.insert(tx, sessions, session, { audit: 'none' })
+        }
+    })
+    const listSessions = () =>
+      world.system.db.selectFrom('sessions').select('id').where('apiSessionId', '=', apiSessionId).execute()
+
+    const refused = await holder.ask('DELETE', `/api-sessions/${apiSessionId}`)
+    const left = (await listSessions()).length
+    const ended = await people.ask('DELETE', `/api-sessions/${apiSessionId}`)
+
+    expect([reason(refused), left]).toEqual([DENIED, 402])
+    expect([ended.status, await listSessions()]).toEqual([200, []])
   })
 
   it('shows no enrollment, by which the holder could sign in in its place', async () => {

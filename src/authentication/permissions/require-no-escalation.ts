@@ -68,8 +68,8 @@ async function requireCovered(tx: WriteContext, caller: IdentityCaller, change: 
       if (deletesOne(tx, 'services') || deletesOne(tx, 'configs')) return
       return requireCoveredOwner(tx, caller, (change.after ?? change.before)?.identityId)
     case 'sessions':
-      // One that is deleted with others follows from another change.
-      if (tx.uncommitted.own.length > 1) return
+      // One that ends with a change of another resource follows from that.
+      if (tx.uncommitted.own.some(({ resource }) => resource !== 'sessions')) return
       return requireCoveredOwner(tx, caller, (change.after ?? change.before)?.identityId)
     case 'enrollments': {
       const enrollment = change.after ?? change.before
