@@ -7,6 +7,7 @@ import { createBoundedCache } from '../../foundation/bounded-cache.ts'
 import type { Clock, Instant } from '../../foundation/clock.ts'
 import type { Commit } from '../../storage/transactions/changes.ts'
 import type { Cache } from '../../storage/transactions/projection.ts'
+import type { ApiSessions } from '../api-sessions/api-sessions.ts'
 import type { TokenKeys } from '../tokens/token-keys.ts'
 import { CLIENT_IDS } from './clients.ts'
 import type { RevokedTokens } from './revoked-tokens.ts'
@@ -42,6 +43,7 @@ export class VerifiedAccessTokens implements Cache {
   readonly #clock: Clock
   readonly #keys: TokenKeys
   readonly #revoked: RevokedTokens
+  readonly #sessions: Pick<ApiSessions, 'get'>
   /** By digest, in the order in which they were verified. */
   readonly #verified = new Map<string, CachedToken>()
   /** Digest → why a token was not accepted lately. */
@@ -49,9 +51,10 @@ export class VerifiedAccessTokens implements Cache {
   /** API session → the digests of its tokens. */
   readonly #digests = new Map<string, readonly string[]>()
 
-  constructor(clock: Clock, keys: TokenKeys, revoked: RevokedTokens) {
+  constructor(clock: Clock, keys: TokenKeys, revoked: RevokedTokens, sessions: Pick<ApiSessions, 'get'>) {
     this.#clock = clock
     this.#revoked = revoked
+    this.#sessions = sessions
     this.#keys = keys
   }
 
@@ -66,7 +69,7 @@ export class VerifiedAccessTokens implements Cache {
     const cached = this.#verified.get(digest)
     if (!cached) return undefined
     if (this.#clock.now() < cached.expiresAt) return { ...cached, token }
-    this.#verified.delete(digest)
+    this.#drop(digest, cached)
     return undefined
   }
 
@@ -82,7 +85,8 @@ export class VerifiedAccessTokens implements Cache {
     if (recent && this.#clock.monotonic() < recent.until) return recent.fault
     const result = await this.#judge(token)
     if (typeof result !== 'string') {
-      this.#add(digest, result)
+      // No commit would remove the token of a session that has ended.
+      if (this.#sessions.get(result.apiSessionId)) this.#add(digest, result)
       return { ...result, token }
     }
     this.#faults.set(digest, { fault: result, until: this.#clock.monotonic() + FAULT_MS })
@@ -118,6 +122,13 @@ export class VerifiedAccessTokens implements Cache {
   #evict(apiSessionId: string): void {
     for (const digest of this.#digests.get(apiSessionId) ?? []) this.#verified.delete(digest)
     this.#digests.delete(apiSessionId)
+  }
+
+  #drop(digest: string, { apiSessionId }: CachedToken): void {
+    this.#verified.delete(digest)
+    const others = (this.#digests.get(apiSessionId) ?? []).filter((other) => other !== digest)
+    if (others.length > 0) this.#digests.set(apiSessionId, others)
+    else this.#digests.delete(apiSessionId)
   }
 
   #add(digest: string, token: CachedToken): void {

@@ -48,7 +48,7 @@ export function createOpenIdConnect({ auth, catchUp, clock, config, db, key, tok
     issuers: new Issuers(config),
     requests: new AuthorizationRequests({ catchUp, clock, db, texts }),
     externalAuthorizations: new ExternalAuthorizations({ clock, signers: auth.signers, texts }),
-    accessTokens: new VerifiedAccessTokens(clock, tokenKeys, revokedTokens),
+    accessTokens: new VerifiedAccessTokens(clock, tokenKeys, revokedTokens, auth.apiSessions),
     revokedTokens,
   } satisfies OpenIdConnect
 }
