@@ -70,8 +70,9 @@ function securityHeaders(formTargets: readonly string[]): Record<string, string>
   }
 }
 
-/** The source of a content security policy for the address that a client is sent back to. */
-export function toFormTarget(redirectUri: string): string {
+/** The sources of a content security policy for the address that a client is sent back to: none if no browser could go there. */
+export function toFormTargets(redirectUri: string): readonly string[] {
+  if (!URL.canParse(redirectUri)) return []
   const { protocol, origin } = new URL(redirectUri)
-  return protocol === 'https:' || protocol === 'http:' ? origin : protocol
+  return [protocol === 'https:' || protocol === 'http:' ? origin : protocol]
 }

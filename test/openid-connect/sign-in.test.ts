@@ -252,6 +252,20 @@ describe('an authorization request', () => {
     expect([status, body.error, headers.location]).toEqual([400, error, undefined])
   })
 
+  it.each([
+    ['http://127.0.0.1:*/auth/callback', 'http://127.0.0.1:*/auth/callback'],
+    ['https://%.example.com/callback', 'https://%.example.com/callback'],
+    ['https://*.example.com/callback', '*.example.com'],
+  ])('for the registered redirect URI %s shows a browser where it leads to', async (uri, destination) => {
+    await people.manage('PATCH', '/controller-settings/global', { oidc: { redirectUris: [uri] } })
+    const client = new OpenIdClient(world)
+    const id = await client.begin({ redirect_uri: uri })
+
+    const page = await client.get(`/oidc/login/password?authRequestID=${id}`, { accept: 'text/html' })
+
+    expect([page.status, page.text.includes(`you return to ${destination}.<`)]).toEqual([200, true])
+  })
+
   it('that may show no page is sent back', async () => {
     const client = new OpenIdClient(world)
     const { headers } = await client.authorize({ prompt: 'none' })

@@ -13,7 +13,7 @@ import { ControllerError } from '../../../src/foundation/errors.ts'
 import { type AnyOperation, type Call, defineOperation } from '../../api/operation.ts'
 import type { Response } from '../../api/responses.ts'
 import { Html } from '../../pages/html.ts'
-import { type HtmlPage, respondWithPage, toFormTarget } from '../../pages/page.ts'
+import { type HtmlPage, respondWithPage, toFormTargets } from '../../pages/page.ts'
 import {
   type Choices,
   certificatePage,
@@ -58,12 +58,14 @@ function toView(request: PendingAuthorization, error?: string): SignInView {
     requestId: request.id,
     host,
     destination: describeDestination(request.redirectUri),
-    formTargets: [toFormTarget(request.redirectUri)],
+    formTargets: toFormTargets(request.redirectUri),
     error,
   }
 }
 
 function describeDestination(redirectUri: string): string {
+  // The settings accept wildcards in any place, and such text is compared as it is.
+  if (!URL.canParse(redirectUri)) return redirectUri
   const { protocol, hostname, host } = new URL(redirectUri)
   if (protocol !== 'https:' && protocol !== 'http:') return 'the app that you came from'
   return ['127.0.0.1', 'localhost'].includes(hostname) ? 'the program on this computer that you came from' : host
