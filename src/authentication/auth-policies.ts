@@ -5,6 +5,7 @@ import type { AnyRow, Entity } from '../definitions/resources/define.ts'
 import type { Database } from '../storage/database.ts'
 import { entityFromRow } from '../storage/entities/rows.ts'
 import type { Commit } from '../storage/transactions/changes.ts'
+import type { WriteContext } from '../storage/transactions/context.ts'
 import type { DerivedRows } from '../storage/transactions/projection.ts'
 import type { Method } from './sign-in/authentication-methods.ts'
 
@@ -44,6 +45,11 @@ export class AuthPolicies implements DerivedRows {
     const policy = this.#byId.get(id)
     if (!policy) throw new Error(`there is no auth policy ${id}, although an identity names it`)
     return policy
+  }
+
+  /** Returns an auth policy as it is after the changes that are not committed yet, one of which may have created it. */
+  getNewest({ uncommitted }: Pick<WriteContext, 'uncommitted'>, id: string): AuthPolicy {
+    return uncommitted.findNewest('auth-policies', id) ?? this.get(id)
   }
 
   all(): Iterable<AuthPolicy> {

@@ -6,6 +6,10 @@ import type { Method } from '../../src/authentication/sign-in/authentication-met
 import { flow } from '../../src/authentication/sign-in/flow.ts'
 import { type Credentials, SignInAttempt } from '../../src/authentication/sign-in/sign-in-attempt.ts'
 import { requireEnabledIdentity } from '../../src/authentication/sign-in/steps/require-enabled-identity.ts'
+import { authPolicies, permissivePolicy } from '../../src/definitions/resources/auth-policies.ts'
+import { identities } from '../../src/definitions/resources/identities.ts'
+import { newId } from '../../src/foundation/ids.ts'
+import { get, newEntity } from '../../src/storage/entities/entities.ts'
 import { COMMON_NAME_CLAIM, issue, type RegisteredTestAuthority, registerAuthority } from '../world/authorities.ts'
 import { Issuer } from '../world/issuers.ts'
 import { PASSWORD, People } from '../world/people.ts'
@@ -219,5 +223,39 @@ describe('a sign-in', () => {
     await people.manage('DELETE', `/identities/${id}`)
 
     await expect(requireEnabledIdentity(attempt)).rejects.toMatchObject({ reason: 'UNKNOWN_CREDENTIAL' })
+  })
+})
+
+describe('an auth policy that is created in the group of a sign-in, and given to its identity', () => {
+  /** Gives an identity a new policy in the group of the next change, and before it. */
+  function movePolicyInGroup(identityId: string, maxAttempts: number): void {
+    const { entities, store } = world.controller
+    const write = store.write.bind(store)
+    store.write = (...change) => {
+      store.write = write
+      const moving = world.system.write(async (tx) => {
+        const { primary, secondary } = permissivePolicy
+        const updb = { ...primary.updb, maxAttempts }
+        const policy = newEntity(tx, authPolicies, { name: newId(), primary: { ...primary, updb }, secondary })
+        await entities.insert(tx, authPolicies, policy)
+        await entities.update(tx, identities, await get(tx, identities, identityId), { authPolicyId: policy.id })
+      })
+      return Promise.all([write(...change), moving]).then(([result]) => result)
+    }
+  }
+
+  it('judges a right password of an administrator', async () => {
+    const person = await people.person({ isAdmin: true })
+    movePolicyInGroup(person.id, 0)
+
+    expect((await people.signIn(person)).status).toBe(200)
+  })
+
+  it('counts a wrong password', async () => {
+    const person = await people.person({ authPolicyId: await people.policy({ updb: { maxAttempts: 5 } }) })
+    movePolicyInGroup(person.id, 1)
+
+    expect((await people.signIn({ ...person, password: 'wrong' })).status).toBe(401)
+    expect((await people.manage('GET', `/identities/${person.id}`)).disabled).toBe(true)
   })
 })

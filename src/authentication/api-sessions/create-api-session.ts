@@ -94,7 +94,8 @@ export async function createApiSession(
       audit: admission === 'counted' ? 'none' : 'event',
     })
     provenSigners = findProvenSigners(attempt.externalTokens, now, parts.auth.signers.directory, clock.now())
-    if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, attempt.policy, provenSigners))
+    const policy = parts.auth.policies.getNewest(tx, now.authPolicyId)
+    if (now.isAdmin && !isPartial({ ...newSession, isTotpComplete: false }, policy, provenSigners))
       await endBootstrapTokens(parts.entities, tx)
     return apiSession
   })

@@ -40,7 +40,7 @@ export function requireSameRights(state: SessionState, { caller, clock, uncommit
     throw permissionDeniedError('the identity does not hold the same permissions any more')
   if (caller.isPartial) return
   const { authPolicyId } = identity
-  const policy = uncommitted.findNewest('auth-policies', authPolicyId) ?? policies.get(authPolicyId)
+  const policy = policies.getNewest({ uncommitted }, authPolicyId)
   const newestSigners = {
     get: (id: string) => uncommitted.findNewest('external-jwt-signers', id) ?? signers.directory.get(id),
   }

@@ -149,7 +149,7 @@ async function countFailure(
     .executeTakeFirst()
   // A concurrent attempt may have locked the identity, or it was deleted.
   if (!row || isDisabled(row, tx.clock.now())) return
-  const { maxAttempts, lockoutDurationMinutes } = auth.policies.get(row.authPolicyId).primary.updb
+  const { maxAttempts, lockoutDurationMinutes } = auth.policies.getNewest(tx, row.authPolicyId).primary.updb
   if (maxAttempts === 0) return
   const failedAttempts = row.failedAttempts + 1
   const isLocked = failedAttempts >= maxAttempts
