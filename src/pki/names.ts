@@ -89,17 +89,21 @@ export function formatName(bytes: Buffer): string {
   return parts.join(',')
 }
 
-/** Returns the common name in a name; undefined if it has none. @throws DerError unless `assertReadableName` accepts it */
+/**
+ * Returns the common name in a name; undefined unless it has exactly one, because readers of certificates differ in which of several counts.
+ * @throws DerError unless `assertReadableName` accepts it
+ */
 export function readCommonName(bytes: Buffer): string | undefined {
+  const commonNames: string[] = []
   const sets = new DerReader(bytes).sequence()
   while (!sets.isAtEnd) {
     const attributes = sets.set()
     while (!attributes.isAtEnd) {
       const attribute = attributes.sequence()
-      if (attribute.oid() === COMMON_NAME) return decodeText(attribute.next())
+      if (attribute.oid() === COMMON_NAME) commonNames.push(decodeText(attribute.next()))
     }
   }
-  return undefined
+  return commonNames.length === 1 ? commonNames[0] : undefined
 }
 
 function formatAttribute(attribute: DerReader): string {

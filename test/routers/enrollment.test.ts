@@ -109,6 +109,14 @@ describe('an edge router', () => {
     expect([refused.status, refused.body.error.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
   })
 
+  it('that asks for another name besides its own is refused', async () => {
+    const [router, other] = [await newRouter('edge-two-names'), await newRouter('edge-other-name')]
+    for (const names of [`${router.id}, CN=${other.id}`, `${other.id}, CN=${router.id}`]) {
+      const { body, status } = await enroll('erott', router.token, await requestsFor(names))
+      expect([status, body.error.code]).toEqual([400, 'COULD_NOT_PROCESS_CSR'])
+    }
+  })
+
   it('that asks for a SPIFFE id is refused', async () => {
     const { id, token } = await newRouter('edge-spiffe')
     const names = [{ type: 'url', value: 'spiffe://network/identity/a/apiSession/b' }] as const

@@ -33,7 +33,7 @@ export interface EnrollingRouter {
 }
 
 /**
- * Issues the certificates of a router that enrolls. `erott` requires the id of the router as the common name of its client
+ * Issues the certificates of a router that enrolls. `erott` requires the id of the router as the only common name of its client
  * certificate; `trott` writes it there.
  * @throws MISSING_OR_INVALID_CSR, COULD_NOT_PROCESS_CSR
  */
@@ -48,7 +48,7 @@ export function issueRouterCertificates(
   const server = authority.issueRouter(readSigningRequest(serverCertCsr), 'server', now)
   const request = readSigningRequest(certCsr)
   if (method === 'erott' && readCommonName(request.subject) !== id)
-    throw errors.COULD_NOT_PROCESS_CSR({ message: 'its common name must be the id of the router' })
+    throw errors.COULD_NOT_PROCESS_CSR({ message: 'its only common name must be the id of the router' })
   const subject = method === 'erott' ? request.subject : encodeCommonName(id)
   const client = authority.issueRouter({ ...request, subject }, 'client', now)
   return { client, cert: authority.clientChainPem(client), serverCert: authority.clientChainPem(server) }
