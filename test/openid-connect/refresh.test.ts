@@ -68,6 +68,21 @@ describe('a refresh', () => {
   })
 
   it.each([
+    ['%6Eative', 200, undefined],
+    ['%6E%61%74%69%76%65', 200, undefined],
+    ['native%', 400, 'invalid_client'],
+    ['native%26', 400, 'invalid_client'],
+    ['native&x', 400, 'invalid_client'],
+    ['native+', 400, 'invalid_client'],
+  ])('of a client that names itself %s by HTTP Basic, as in a form, is %d', async (id, status, error) => {
+    const { client, tokens } = await signedIn('native')
+    const form = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token }
+    const response = await client.postForm('/oidc/oauth/token', form, basic(id))
+
+    expect([response.status, response.body.error]).toEqual([status, error])
+  })
+
+  it.each([
     ['of another client', { client_id: 'openziti' }, 'invalid_grant'],
     ['of an unknown client', { client_id: 'stranger' }, 'invalid_client'],
     ['for more scopes', { scope: 'openid myscope' }, 'invalid_scope'],

@@ -19,14 +19,20 @@ export function readClient({ headers, body }: Pick<Call<URLSearchParams>, 'heade
   const ofForm = body.get('client_id')
   const id = ofHeader ?? ofForm
   if (!id) throw new OAuthError('invalid_request', 'the client_id is missing')
-  if (!isClientId(id) || (ofForm && ofForm !== id)) throw new OAuthError('invalid_client', 'the client is unknown')
+  if (!isClientId(id) || (ofForm && ofForm !== id)) throw unknownClientError()
   return id
 }
 
-/** RFC 6749, section 2.3.1: both parts are encoded as in a form. */
+const unknownClientError = () => new OAuthError('invalid_client', 'the client is unknown')
+
+/** RFC 6749, section 2.3.1: both parts are encoded as in a form. @throws OAuthError if they are not */
 function readBasicId(credentials: string): string {
   const [id = ''] = credentials.split(':', 1)
-  return new URLSearchParams({ id }).get('id') ?? ''
+  try {
+    return decodeURIComponent(id.replaceAll('+', ' '))
+  } catch {
+    throw unknownClientError()
+  }
 }
 
 /** @param name the parameter that has the token */
