@@ -124,17 +124,17 @@ async function newEnrollment({
   if (!policies.get(identity.authPolicyId).primary.cert.allowed) return undefined
   const expiresAt = toIsoTime(clock.now() + ENROLLMENT_MS)
   const references = [{ id: identity.id, name: identity.name }]
-  const expired = await db
+  const enrollment = await db
     .selectFrom('enrollments')
     .select('id')
     .where('identityId', '=', identity.id)
     .where('method', '=', 'ott')
     .executeTakeFirst()
-  if (expired) {
+  if (enrollment) {
     return {
       operation: 'refresh',
       resource: 'enrollments',
-      record: { id: expired.id },
+      record: { id: enrollment.id },
       values: { expiresAt },
       references,
     }
