@@ -176,6 +176,27 @@ describe('a browser', () => {
     await impostor.close()
   })
 
+  it.each(['null', '[]', '"token"', '{"access_token":1}'])(
+    'is not signed in by an issuer that responds %s to its code',
+    async (response) => {
+      const issuer = await openEndpoint((request, reply) => {
+        const [url, isToken] = [issuer.url, request.url === '/token']
+        const document = { issuer: url, authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` }
+        reply.setHeader('content-type', 'application/json')
+        reply.end(isToken ? response : JSON.stringify(document))
+      })
+      await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: issuer.url })
+      const browser = newBrowser()
+      const state = await readState(browser, await browser.open(beginUrl()))
+
+      const page = await browser.open(`${network.url}/oidc/login/external/callback?code=any&state=${state}`)
+
+      expect([page.status, errorOf(page)]).toEqual([401, expect.stringMatching(/does not respond as it should/)])
+      await network.people.manage('PATCH', `/external-jwt-signers/${signerId}`, { externalAuthUrl: provider.issuer })
+      await issuer.close()
+    },
+  )
+
   it('makes no request to an issuer that did not respond a moment ago', async () => {
     const broken = await openEndpoint((_request, response) => {
       response.writeHead(500).end()

@@ -128,7 +128,7 @@ export class ExternalAuthorizations {
       code_verifier: external.verifier,
       redirect_uri: external.redirectUri,
     })
-    const { id_token: idToken, access_token: accessToken } = value as Record<string, unknown>
+    const { id_token: idToken, access_token: accessToken } = (value ?? {}) as Record<string, unknown>
     if (typeof idToken === 'string' && (await readNonce(idToken)) !== external.nonce)
       throw new OutboundError('the ID token is of another sign-in')
     const token = signer.targetToken === 'ID' ? idToken : accessToken
