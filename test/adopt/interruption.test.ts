@@ -1,6 +1,16 @@
 // Adoptions that do not end as they should: killed, or on a full disk. What is left is not a controller, and can be deleted.
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -17,17 +27,31 @@ const network = unpackNetwork('1.6.5', join(folder, 'network'))
 // The moment of a copy is not that of its original: a later write would show.
 utimesSync(network.database, new Date(1_700_000_000_000), new Date(1_700_000_000_000))
 
-// The process kills itself, by a thread of its own: another process, if it is paused, could kill it too late.
-const KILL_ONCE_THERE = `
+// The process sends the signal to itself, by a thread of its own: another process, if it is paused, could send it too late.
+const SIGNAL_ONCE_THERE = `
   const { isMainThread, Worker } = require('node:worker_threads')
   const watch = \`
-    const { existsSync } = require('node:fs')
+    const { existsSync, readdirSync } = require('node:fs')
+    const { join } = require('node:path')
+    const { SIGNAL, SIGNAL_BELOW, SIGNAL_AT } = process.env
     const pause = new Int32Array(new SharedArrayBuffer(4))
-    while (!existsSync(process.env.KILLED_ONCE_THERE)) Atomics.wait(pause, 0, 0, 1)
-    process.kill(process.pid, 'SIGKILL')\`
+    const list = () => (existsSync(SIGNAL_BELOW) ? readdirSync(SIGNAL_BELOW, { recursive: true }) : [])
+    while (!list().some((path) => join('/', path).endsWith(SIGNAL_AT))) Atomics.wait(pause, 0, 0, 1)
+    process.kill(process.pid, SIGNAL)\`
   if (isMainThread && String(process.argv[1]).endsWith('run.js')) new Worker(watch, { eval: true }).unref()`
-const killer = join(folder, 'killer.cjs')
-writeFileSync(killer, KILL_ONCE_THERE)
+const signaller = join(folder, 'signaller.cjs')
+writeFileSync(signaller, SIGNAL_ONCE_THERE)
+
+/** Starts a command that gets a signal once there is a path below a folder with this end. Resolves with its exit code and the signal that ended it. */
+function runInterrupted(
+  args: readonly string[],
+  { below, at, signal, ...others }: { below: string; at: string; signal: NodeJS.Signals; TMPDIR?: string },
+): Promise<readonly [code: number | null, signal: NodeJS.Signals | null]> {
+  const watching = { NODE_OPTIONS: `--require=${signaller}`, SIGNAL: signal, SIGNAL_BELOW: below, SIGNAL_AT: at }
+  const env = { ...cleanEnvironment(), ...watching, ...others }
+  const child = spawn(process.execPath, [BINARY, ...args], { env, stdio: 'ignore' })
+  return new Promise((resolve) => child.on('exit', (code, by) => resolve([code, by])))
+}
 
 /** For a test that starts three processes, each of which adopts. */
 const THREE_PROCESSES_MS = 120_000
@@ -51,12 +75,8 @@ describe('an adoption that is killed', () => {
     { timeout: THREE_PROCESSES_MS },
     async (name) => {
       const directory = join(folder, `killed-${name}`)
-      const child = spawn(process.execPath, [BINARY, ...toArgs(directory)], {
-        env: { ...cleanEnvironment(), NODE_OPTIONS: `--require=${killer}`, KILLED_ONCE_THERE: join(directory, name) },
-        stdio: 'ignore',
-      })
-      const signal = await new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)))
-      expect(signal).toBe('SIGKILL')
+      const options = { below: directory, at: `/${name}`, signal: 'SIGKILL' } as const
+      expect(await runInterrupted(toArgs(directory), options)).toEqual([null, 'SIGKILL'])
 
       expect(isInitialized(directory)).toBe(false)
       const again = await adopt(directory)
@@ -77,16 +97,9 @@ describe('a trial of an adoption', () => {
     ['SIGHUP', 129],
   ])('that is ended by %s leaves no keys of the former network behind', async (signal, exitCode) => {
     const temporary = mkdtempSync(join(folder, 'temporary-'))
-    const child = spawn(process.execPath, [BINARY, 'adopt', '--from', network.config, '--dry-run'], {
-      env: { ...cleanEnvironment(), TMPDIR: temporary },
-      stdio: 'ignore',
-    })
-    const ended = new Promise((resolve) => child.on('exit', (code) => resolve(code)))
-    const hasKeys = () => readdirSync(temporary, { recursive: true }).some((path) => String(path).endsWith('.key'))
-    while (!hasKeys() && child.exitCode === null) await wait(2)
-    child.kill(signal)
+    const options = { below: temporary, at: '.key', signal, TMPDIR: temporary }
 
-    expect(await ended).toBe(exitCode)
+    expect(await runInterrupted(['adopt', '--from', network.config, '--dry-run'], options)).toEqual([exitCode, null])
     expect(readdirSync(temporary)).toEqual([])
   })
 })
