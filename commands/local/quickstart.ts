@@ -23,7 +23,7 @@ import { assertCredentials, promptUsername } from '../terminal/credentials.ts'
 import { canPrompt, promptNewPassword } from '../terminal/prompts.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
 import { assertCanListen, serveDirectory } from './serve.ts'
-import { setAside, UnfinishedMark } from './unfinished-mark.ts'
+import { assertFinished, markUnfinished } from './unfinished-mark.ts'
 
 const DEFAULT_USERNAME = 'admin'
 const ROUTER = 'edge-1'
@@ -46,8 +46,7 @@ export class Quickstart extends PrintingCommand {
   static override description = [
     'Everything is in one directory. The policies let all identities and services use the routers with the role public. The example is',
     `the service ${SERVICE}, which leads to the controller itself, and the identity ${DEVICE}, which may dial it. The router is another`,
-    'program: the command prints how to start it. If the directory exists already, its controller runs, and nothing is created, unless',
-    'the command that created it was interrupted before it had printed everything: then it begins anew.',
+    'program: the command prints how to start it. If the directory exists already, its controller runs, and nothing is created.',
   ].join('\n')
   static override args = {
     directory: optionalArgument({ description: 'Directory for all files. Default: quickstart.' }),
@@ -73,24 +72,23 @@ export class Quickstart extends PrintingCommand {
     const home = resolve(args.directory ?? 'quickstart')
     const directory = join(home, 'data')
     const settings = readNetworkSettings(flags)
-    const mark = new UnfinishedMark(home)
-    if (!mark.exists() && (await isDirectoryInitialized(directory))) {
+    assertFinished(home)
+    if (await isDirectoryInitialized(directory)) {
       this.notice(`${home} exists already: nothing is created.`)
       return serveDirectory({ directory, settings, notice: (text) => this.notice(text) })
     }
     await assertRouterAddress(directory, settings)
     await assertCanListen(directory, settings)
     const administrator = await chooseCredentials(flags)
-    if (mark.exists() && (await isDirectoryInitialized(directory))) {
-      const path = await setAside(directory, systemClock.now()).catch(explainOpenError(directory, WHEN_LOCKED))
-      this.notice(`${home} is that of a quickstart that was interrupted: it begins anew. Its data is in ${path}.`)
-    }
     const { initializeDirectory } = await import('../../src/initialize.ts')
-    createPrivateDirectory(home)
-    await mark
-      .set(() => initializeDirectory({ directory, settings, clock: systemClock, administrator }))
-      .catch(explainOpenError(directory, WHEN_LOCKED))
+    const finish = await prepareHome(home).catch(explainOpenError(home))
+    await initializeDirectory({ directory, settings, clock: systemClock, administrator }).catch((error: Error) => {
+      // The next one continues what is not complete.
+      finish()
+      explainOpenError(directory, WHEN_LOCKED)(error)
+    })
     const files = await createNetwork(home, flags['router-advertise'])
+    if (!administrator.isGenerated) finish()
     await serveDirectory({
       directory,
       settings: {},
@@ -101,7 +99,7 @@ export class Quickstart extends PrintingCommand {
         '',
         ...describeNextCommands(home, files),
       ],
-      onAnnounced: () => mark.remove(),
+      onAnnounced: finish,
     })
   }
 
@@ -124,6 +122,12 @@ export class Quickstart extends PrintingCommand {
       await transport.close()
     }
   }
+}
+
+/** Creates the directory for all files, and marks it. Returns the function that removes the mark. */
+async function prepareHome(home: string): Promise<() => void> {
+  createPrivateDirectory(home)
+  return markUnfinished(home)
 }
 
 /** @throws CommandError with exit code 2 if routers cannot use the address of the controller, or a setting is invalid */
@@ -243,12 +247,13 @@ const getProgram = () => (process.env.npm_lifecycle_event === 'quickstart' ? 'bi
 
 /** The commands to the first bytes, in their order. */
 function describeNextCommands(home: string, { configuration, routerToken, deviceToken }: QuickstartFiles): string[] {
-  const toPath = (path: string) => quoteShellWord(relative(process.cwd(), path) || '.')
+  const toRelative = (path: string) => relative(process.cwd(), path) || '.'
+  const toPath = (path: string) => quoteShellWord(toRelative(path))
   const device = toPath(deviceToken.replace(/\.jwt$/, '.json'))
   const root = toPath(join(home, 'data', 'pki', 'root.crt'))
   return [
     'Next, in other terminals (ziti is the program of OpenZiti, which contains the router):',
-    ...listRouterCommands(toPath(configuration), toPath(routerToken)).map((command) => `  ${command}`),
+    ...listRouterCommands(toRelative(configuration), toRelative(routerToken)).map((command) => `  ${command}`),
     `  ${getProgram()} enroll ${toPath(deviceToken)}`,
     `Then ${DEVICE} reaches the service ${SERVICE} over the router:`,
     `  ziti tunnel proxy ${SERVICE}:${PROXY_PORT} -i ${device}`,

@@ -1,49 +1,32 @@
-// Marks a directory of a quickstart that has not printed everything yet: only its output has the password of the administrator.
-import { existsSync, renameSync, rmSync } from 'node:fs'
+// Marks the directory of a quickstart until all is made and printed: what it made is of no use before, because only its output may have the
+// password of the administrator.
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { writePrivateFile } from '../../src/pki/files.ts'
+import { quoteShellWord } from '../../src/foundation/shell-words.ts'
+import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 
-/** The mark of a quickstart, beside its data. */
-export class UnfinishedMark {
-  readonly #path: string
+const toPath = (home: string) => join(home, '.quickstart-unfinished')
 
-  constructor(home: string) {
-    this.#path = join(home, 'unfinished')
-  }
-
-  exists(): boolean {
-    return existsSync(this.#path)
-  }
-
-  /** Sets the mark while `initialize` makes the data, and after it. If that fails, nothing of this process is there to be marked. */
-  async set(initialize: () => Promise<unknown>): Promise<void> {
-    const isSetBefore = this.exists()
-    if (!isSetBefore) writePrivateFile(this.#path, '')
-    try {
-      await initialize()
-    } catch (error) {
-      if (!isSetBefore) this.remove()
-      throw error
-    }
-  }
-
-  remove(): void {
-    rmSync(this.#path, { force: true })
-  }
+/** @throws CommandError with exit code 6 if another quickstart works in the directory, or was interrupted there */
+export function assertFinished(home: string): void {
+  if (existsSync(toPath(home))) throw unfinishedError(home)
 }
 
-/**
- * Gives a data directory another name: it is not deleted, because it may have been recovered. Returns the new path.
- * @throws DirectoryLockedError if another process works on it
- */
-export async function setAside(directory: string, now: number): Promise<string> {
-  const { lockDirectory } = await import('../../src/storage/sqlite/directory-lock.ts')
-  const path = `${directory}-unfinished-${now}`
-  const unlock = lockDirectory(directory)
+/** Marks a directory. Returns the function that removes the mark. @throws CommandError as `assertFinished` does */
+export function markUnfinished(home: string): () => void {
+  const path = toPath(home)
   try {
-    renameSync(directory, path)
-    return path
-  } finally {
-    unlock()
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw unfinishedError(home)
+    throw error
   }
+  return () => rmSync(path, { force: true })
+}
+
+function unfinishedError(home: string): CommandError {
+  const message = `a quickstart has begun in ${home}, and not printed yet how to sign in`
+  const paths = [join(home, 'data'), toPath(home)].map(quoteShellWord).join(' ')
+  const hint = `wait until it has; if it was interrupted: rm -r ${paths}, and run the command again`
+  return new CommandError(EXIT.conflict, 'QUICKSTART_UNFINISHED', message, { hint })
 }

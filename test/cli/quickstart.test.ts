@@ -1,15 +1,13 @@
 // `controller quickstart`: from nothing to a served network in one command, up to what a router and a device need.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { lockDirectory } from '../../src/storage/sqlite/directory-lock.ts'
 import { BINARY, cleanEnvironment, controller } from '../world/binary.ts'
 import { findFreePort } from '../world/free-port.ts'
 
@@ -171,41 +169,54 @@ describe('a quickstart', () => {
   }, 90_000)
 })
 
-describe('a quickstart that is ended before it has said its password', () => {
+// The process kills itself, because another one could be too late, if it is paused.
+const KILL_AT_ONCE = `
+  import fs from 'node:fs'
+  import { syncBuiltinESMExports } from 'node:module'
+  const { renameSync } = fs
+  fs.renameSync = (from, to) => {
+    renameSync(from, to)
+    if (String(to).endsWith('/config.yaml')) process.kill(process.pid, 'SIGKILL')
+  }
+  syncBuiltinESMExports()`
+
+describe('a quickstart that was killed before it printed its password', () => {
   const folder = mkdtempSync(join(tmpdir(), 'quickstart-'))
   const own = cleanEnvironment()
   const data = join(folder, 'quickstart', 'data')
   let words: string[]
-  let formerRoot: string
 
   beforeAll(async () => {
     words = ['--listen', `127.0.0.1:${await findFreePort()}`]
-    const child = spawn(process.execPath, [BINARY, 'quickstart', ...words], { cwd: folder, env: own, stdio: 'ignore' })
-    while (!existsSync(join(data, 'config.yaml')) && child.exitCode === null) await wait(2)
-    await stop(child)
-    formerRoot = readFileSync(join(data, 'pki', 'root.crt'), 'utf8')
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(KILL_AT_ONCE)}`
+    const options = { cwd: folder, env: { ...own, NODE_OPTIONS }, stdio: 'ignore' } as const
+    const child = spawn(process.execPath, [BINARY, 'quickstart', ...words], options)
+    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
   }, 90_000)
 
-  it('is not begun anew while another process works on its data', async () => {
-    const unlock = lockDirectory(data)
-    const { code, stderr } = await controller(['quickstart', join(folder, 'quickstart'), ...words], own)
-    unlock()
+  it('is not served, because no person could sign in: the next one says what to remove', async () => {
+    const before = readFileSync(join(data, 'pki', 'root.crt'), 'utf8')
 
-    expect([code, stderr]).toEqual([8, expect.stringContaining('works on')])
-    expect(readFileSync(join(data, 'pki', 'root.crt'), 'utf8')).toBe(formerRoot)
+    const { code, stderr } = await controller(['quickstart', join(folder, 'quickstart'), ...words], own)
+
+    expect([code, stderr]).toEqual([
+      6,
+      expect.stringMatching(/not printed yet how to sign in\nTry: .*rm -r \S+data \S+/),
+    ])
+    expect(readFileSync(join(data, 'pki', 'root.crt'), 'utf8')).toBe(before)
   })
 
-  it('begins anew, because its administrator could not sign in, and then is complete', async () => {
+  it('begins anew once that is removed, and is complete then', async () => {
+    const { stderr } = await controller(['quickstart', join(folder, 'quickstart'), ...words], own)
+    const [, ...paths] = /rm -r (\S+) (\S+), and/.exec(stderr)!
+    for (const path of paths) rmSync(path, { recursive: true })
+
     const again = await start(words, /curl .*\n/, folder, own)
     await stop(again.child)
     const later = await start([], /^Root SHA-256.*\n/m, folder, own)
     await stop(later.child)
 
-    expect(again.readStderr()).toContain('was interrupted')
-    const [aside] = readdirSync(join(data, '..')).filter((name) => name.startsWith('data-unfinished-'))
-    expect(readFileSync(join(data, '..', aside!, 'pki', 'root.crt'), 'utf8')).toBe(formerRoot)
     expect(again.stdout).toMatch(/^Password +\S+ \(shown once/m)
-    expect(readFileSync(join(data, 'pki', 'root.crt'), 'utf8')).not.toBe(formerRoot)
     expect(later.readStderr()).toContain('exists already: nothing is created')
   }, 90_000)
 })
