@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { errors } from '../../src/foundation/errors.ts'
 import { CLIENT } from '../world/controller.ts'
-import { expectFaults } from '../world/faults.ts'
+import { allowFaults, expectFaults } from '../world/faults.ts'
 import { PASSWORD, People, type Person } from '../world/people.ts'
 import { useController } from '../world/use-controller.ts'
 
@@ -70,16 +70,26 @@ describe('the response to a wrong password', () => {
     expect(statuses).toEqual([429, 429])
   })
 
-  it('is the same if the disk cannot be written, which the log says', async () => {
+  it('is 503 while none can be stored, like that to the right one, whether or not there is such a user', async () => {
     const person = await lockable(3)
     const { store } = world.controller
     const write = store.write.bind(store)
+    const attempt = async (...credentials: Parameters<typeof guess>) => {
+      const { status } = await guess(...credentials)
+      await world.controller.auth.failedSignIns.settle()
+      return status
+    }
     store.write = () => Promise.reject(errors.STORAGE_UNAVAILABLE())
-    const statuses = [(await guess(person)).status, (await guess(stranger)).status]
+    // The failure is known only after the response to the first one.
+    await attempt(person)
+    const statuses = [await attempt(person), await attempt(stranger), await attempt(person, PASSWORD)]
     store.write = write
+    await attempt(stranger)
     expectFaults(/a refused sign-in could not be recorded/)
+    allowFaults(/503|a request failed/)
 
-    expect(statuses).toEqual([401, 401])
+    expect(statuses).toEqual([503, 503, 503])
+    expect([await attempt(person), await attempt(person, PASSWORD)]).toEqual([401, 200])
   })
 })
 

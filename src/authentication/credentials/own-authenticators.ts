@@ -67,6 +67,8 @@ async function compareAndChange(
     await recordWrongPassword(parts, context, id)
     throw wrongPasswordError()
   }
+  // Wrong passwords of sign-ins before it may have locked the identity.
+  await parts.auth.failedSignIns.settle(id)
   if (Object.keys(values).length === 0) return
   await parts.entities[how](context, authenticators, id, { ...values, provenHash: passwordHash })
 }

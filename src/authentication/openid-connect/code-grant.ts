@@ -103,6 +103,7 @@ async function issueForCode(
   const identity = parts.auth.apiSessions.get(apiSessionId)?.identity
   if (!identity) throw sessionEndedError()
   requireTokenRate(parts, context, identity)
+  const request = pending.csr ? readLoginRequest(pending.csr) : undefined
   const ownContext = createActorContext(parts.contexts, context, apiSessionId, identity)
   const jti = newToken()
   const refreshTokenId = pending.scopes.includes('offline_access') ? jti : undefined
@@ -110,8 +111,9 @@ async function issueForCode(
     return endUsedTwice(parts, context, apiSessionId)
   const session = await requireGrantedSession(parts, context, apiSessionId)
   const grant = toGrant(signIn, issuer, session, listSecondSigners(parts, pending, session))
-  const certificate =
-    pending.csr && (await issueLoginCertificate(parts, ownContext, session.row, readLoginRequest(pending.csr)))
+  // The code is used up: the queue of writes must not refuse what follows.
+  const system = parts.contexts.create({ kind: 'system' }, context.origin)
+  const certificate = request && (await issueLoginCertificate(parts, system, session.row, request))
   const bound = certificate ? { ...grant, fingerprints: certificate.fingerprints } : grant
   const binding = { code, nonce: pending.nonce }
   const response = await issueTokens(parts, session, bound, { refreshTokenId, jti, binding })

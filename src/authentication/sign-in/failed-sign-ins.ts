@@ -4,6 +4,7 @@ import { authenticators } from '../../definitions/resources/authenticators.ts'
 import { mfaEnrollments } from '../../definitions/resources/mfa-enrollments.ts'
 import type { AggregatedLog } from '../../foundation/aggregated-log.ts'
 import type { Instant } from '../../foundation/clock.ts'
+import { ControllerError, errors } from '../../foundation/errors.ts'
 import { EventAggregator } from '../../foundation/event-aggregator.ts'
 import type { Log } from '../../foundation/log.ts'
 import type { EntityStore } from '../../storage/entities/entities.ts'
@@ -61,7 +62,8 @@ interface RefusedAttempt {
 /**
  * Records a refused sign-in. If that is by a password, its response waits for no write, because the wait would tell that the user exists; the
  * next right password for the credential does.
- * @throws SERVER_TOO_MANY_REQUESTS if a password is wrong and the queue is full, so that it would not be counted
+ * @throws SERVER_TOO_MANY_REQUESTS if a password is refused and the queue is full, and STORAGE_UNAVAILABLE if the refusal before could not be
+ * stored: it would not be counted, and only the right password would not be refused so
  */
 export async function recordFailedSignIn(
   parts: FailedSignInParts,
@@ -80,7 +82,11 @@ export async function recordFailedSignIn(
     parts.aggregatedLog.error(sourceFromContext(signIn), fields, 'a refused sign-in could not be recorded')
   })
   parts.auth.failedSignIns.hold(credentialId, recording)
+  if (parts.auth.failedSignIns.isFailing) throw errors.STORAGE_UNAVAILABLE()
 }
+
+const isTooManyRequests = (error: unknown) =>
+  error instanceof ControllerError && error.code === 'SERVER_TOO_MANY_REQUESTS'
 
 /** Records that a signed-in identity sent a wrong current password for its authenticator. */
 export async function recordWrongPassword(
@@ -117,14 +123,17 @@ async function recordRefusal(
   const { auth, contexts } = parts
   const { clock } = context
   const isFirst = auth.failedSignIns.admit(signIn, clock.now())
-  if (!isFirst && !isGuess) return
+  // After a failure, one is written in any case, to see whether that is possible again.
+  if (!isFirst && !isGuess && !auth.failedSignIns.isFailing) return
   try {
     await contexts.create(toActor(signIn.caller), signIn.origin).write(async (tx) => {
       if (isFirst) tx.record(toChange({ ...eventFromRefusal(signIn), audit: 'event', at: clock.now() }))
       if (isGuess) await countFailure(parts, tx, signIn.credentialId)
     })
+    auth.failedSignIns.isFailing = false
   } catch (error) {
     if (isFirst) auth.failedSignIns.undo(signIn)
+    if (!isTooManyRequests(error)) auth.failedSignIns.isFailing = true
     throw error
   }
   if (isFirst) auth.failedSignIns.log(signIn)
@@ -168,6 +177,8 @@ async function countFailure(
  * source is on disk before the response.
  */
 export class FailedSignInRecorder {
+  /** Whether the last refusal could not be stored. */
+  isFailing = false
   readonly #log: Log
   readonly #bySource = new EventAggregator<RefusedSignIn>({
     windowMs: WINDOW_MS,
