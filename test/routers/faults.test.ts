@@ -303,6 +303,17 @@ describe('a path that became cheaper', () => {
     await isOver(circuitId, [a, b, c])
   })
 
+  it('is not taken if one of its routers refuses, and the circuit stays', async () => {
+    const { a, b, c, ac, circuitId } = await openTriangle()
+    b.reply = () => ({ code: 1, text: 'refused' })
+    network.fabric.links.recordLatency(a.id, ac, 900_000_000)
+    network.advance(60_000)
+    await expect.poll(() => b.routes.length).toBe(1)
+    await Promise.all([a, b, c].map((router) => router.settle()))
+    expect(pathOf(circuitId)).toEqual([a.id, c.id])
+    expect([a, c].flatMap(({ unroutes }) => unroutes)).toEqual([])
+  })
+
   it('is taken by few circuits at a time', async () => {
     const { a, b, c, ac, client } = await openTriangle()
     for (let n = 0; n < 9; n += 1) await a.dial(client)

@@ -48,7 +48,7 @@ export class Rerouting {
     this.#parts = parts
   }
 
-  /** Whether a circuit is being moved, or waits for it: then its routers do not agree on its path. */
+  /** Whether a circuit is being moved, or waits for it: then its routers may not agree on its path. */
   has(circuitId: string): boolean {
     return this.#queue.has(circuitId) || this.#running.has(circuitId)
   }
@@ -133,8 +133,9 @@ export class Rerouting {
     }
     for (const part of [...parts.slice(1, -1), ...ends]) {
       routedIds.push(part.routerId)
-      isChanged ||= earlier.routerIds.includes(part.routerId) && connected.get(part.routerId) !== undefined
       const outcome = await this.#route(circuit.id, part)
+      // One that is lost meanwhile has hardly got the route; if it has, it reports faults when it is back.
+      isChanged ||= earlier.routerIds.includes(part.routerId) && connected.get(part.routerId) !== undefined
       if (!circuits.get(circuit.id)) {
         // It ended meanwhile, and its earlier routers were told.
         leave(routedIds, [], true)

@@ -42,7 +42,7 @@ export class SmartRerouting {
     if (now < this.#dueAt) return
     this.#dueAt = now + PERIOD_MS
     const maxMoved = Math.min(MAX_MOVED, Math.max(1, Math.floor(circuits.size * MAX_MOVED_SHARE)))
-    for (const { circuit } of this.#listMovable().slice(0, maxMoved)) rerouting.request(circuit.id)
+    for (const { circuit } of this.#listMovable().slice(0, maxMoved)) rerouting.requestIfPossible(circuit.id)
   }
 
   /** The circuits for which there is a cheaper path, the most expensive first. */
