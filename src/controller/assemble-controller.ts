@@ -91,7 +91,7 @@ export async function assembleController(
   const traffic = new LiveTraffic(clock)
   const connected = new ConnectedRouters(clock, traffic)
   const createSystemContext = () => contexts.create({ kind: 'system' })
-  const listLiveNodes = () => cluster?.listLiveNames() ?? []
+  const listLiveNodes = () => cluster?.listServingNames() ?? []
   const presence =
     cluster && new SharedPresence({ clock, connected, log, node: cluster.name, listLiveNodes, createSystemContext })
   cluster?.lease.onChange((isHeld) => {

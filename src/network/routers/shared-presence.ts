@@ -17,7 +17,8 @@ const BATCH_MS = 100
 // controller that takes them over.
 const TAKEOVER_MS = 20_000
 
-// The next question to a controller that runs, and has not said what is connected to it: it was lost for a while without noticing.
+// The others are asked again while one of them runs, and has not said what is connected to it: it may have been lost for a while without
+// noticing. One that begins says it by itself before.
 const ASK_AGAIN_MS = 10_000
 
 // Of one commit, which is a row of the log.
@@ -276,6 +277,8 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
   #take(name: string, state: RouterPresence | undefined, at: Instant): void {
     if (!state) {
       this.#isFullDue = true
+      // One question serves all that wait.
+      this.#askedAt = this.#parts.clock.monotonic()
       return
     }
     let one = this.#nodes.get(name)
@@ -320,7 +323,8 @@ export class SharedPresence implements LiveNetwork, LiveState, RouterObserver {
     if (this.#committing) return
     const states: (RouterPresence | undefined)[] = this.#takeChanges()
     const now = this.#parts.clock.monotonic()
-    if (!this.isComplete && now - this.#askedAt >= ASK_AGAIN_MS) {
+    if (this.isComplete) this.#askedAt = now
+    else if (now - this.#askedAt >= ASK_AGAIN_MS) {
       this.#askedAt = now
       states.push(undefined)
     }

@@ -279,6 +279,13 @@ export class Cluster {
     return this.nodes.list().flatMap(({ name, isLive }) => (isLive ? [name] : []))
   }
 
+  /** The names of the controllers that run, and do not wait for others to be upgraded. */
+  listServingNames(): string[] {
+    return this.nodes
+      .list()
+      .flatMap(({ name, isLive, details }) => (isLive && details.isWaiting !== true ? [name] : []))
+  }
+
   async stopFollowing(): Promise<void> {
     this.silence.close()
     await Promise.all([this.#follower?.close(), this.#heartbeat?.close(), this.#timers?.close()])
