@@ -34,7 +34,7 @@ export async function leaveCluster(options: LeaveOptions): Promise<void> {
   const paths = getDataPaths(directory)
   await withLockedDirectory(directory, async () => {
     const config = readClusterConfig(options)
-    requireEditable(paths.config)
+    for (const path of [paths.config, paths.clusterKey]) requireEditable(path)
     // Without the database, the key is not needed either: a backup does not hold it.
     const place = isDatabaseLost ? undefined : findLogPlace(directory, config)
     if (place) await takeLeave(options, config, place)

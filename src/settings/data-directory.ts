@@ -115,9 +115,9 @@ export function requireNothingElse(directory: string): void {
   throw new DataDirectoryError('NOT_EMPTY', `${directory} holds other files`, '--data-dir with a new directory')
 }
 
-/** Whether a name below a data directory is that of a folder in which a process makes a backup. */
+/** Whether a name below a data directory is that of a folder in which a process makes a backup. Builds before 0.2.0 had the id of theirs in it. */
 export function isBackupWorkspace(name: string): boolean {
-  return /^\.backup-\w{6}$/.test(name)
+  return /^\.backup-(?:\d{1,10}-)?\w{6}$/.test(name)
 }
 
 // ---- rebuilding a database from a log --------------------------------------------------------------------------------

@@ -53,8 +53,11 @@ function lockWorkspace(folder: string): (() => void) | undefined {
 
 function removeLocked(folder: string, unlock: () => void): void {
   try {
-    rmSync(folder, { recursive: true, force: true })
+    // Some file systems remove no file that is open.
+    for (const name of readdirSync(folder))
+      if (!name.startsWith(LOCK_FILE)) rmSync(join(folder, name), { recursive: true, force: true })
   } finally {
     unlock()
   }
+  rmSync(folder, { recursive: true, force: true })
 }
