@@ -54,13 +54,15 @@ export async function sendAll(
       outcomes.push(outcome as RequestOutcome)
     }
   }
-  try {
-    await delayInterrupt(warning, collect, () => {
-      isInterrupted = true
-    })
-  } finally {
-    if (outcomes.length > 0) await printAll(outcomes, plural, run)
-  }
+  const sending = delayInterrupt(warning, collect, () => {
+    isInterrupted = true
+  })
+  const [sent] = await Promise.allSettled([sending])
+  const print = outcomes.length > 0 ? printAll(outcomes, plural, run) : Promise.resolve()
+  // The error that ended the requests comes first, also if their results cannot be printed.
+  if (sent.status === 'rejected') await print.catch(() => undefined)
+  await sending
+  await print
   return exitCode
 
   async function* sendEach(): AsyncIterable<RequestOutcome> {

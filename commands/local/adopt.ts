@@ -17,10 +17,10 @@ import {
   resolveDataDirectory,
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
 import { readText } from '../foundation/flag-values.ts'
 import { exitOnSignals } from '../foundation/interrupts.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { partFlags, readParts } from './adopt-parts.ts'
 
@@ -139,6 +139,8 @@ export class Adopt extends PrintingCommand {
       const { report } = await exitOnSignals(() => adoptNetwork({ ...options, directory })).catch(
         explainOpenError(directory, WHEN_LOCKED),
       )
+      // Before the report is printed, which may wait for a reader.
+      discard()
       const sentence = `${describeReport(report)}\n\nNothing was changed.`
       await this.print({ kind: 'done', sentence, facts: { ...report } }, output)
     } finally {
