@@ -12,8 +12,8 @@ import {
 } from '../client/profiles.ts'
 import type { SecondFactorFlags } from '../client/second-factors.ts'
 import type { PrimaryFactor } from '../client/sign-in.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { makeUsageError } from '../foundation/exit-codes.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import type { TrustFlags } from './root-trust.ts'
 
 export interface LoginFlags extends TrustFlags, SecondFactorFlags {

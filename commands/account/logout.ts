@@ -5,9 +5,9 @@ import { Client, EITHER_PATH } from '../client/client.ts'
 import { chooseProfile, controllerFlag, profileFlag } from '../client/connection.ts'
 import { isSignedIn, Profiles } from '../client/profiles.ts'
 import { openSession } from '../client/renewed-session.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 
 export class Logout extends PrintingCommand {

@@ -14,7 +14,7 @@ import {
   secondFactorFlags,
 } from '../client/second-factors.ts'
 import { type ApiSession, PartialSession, requestApiSession } from '../client/sign-in.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { parseInstant, toTimeText } from '../foundation/times.ts'
 import { requiredArgument } from '../framework/arguments.ts'
 import { PrintingCommand } from '../framework/base.ts'

@@ -10,10 +10,10 @@ import { type IdentityFile, readIdentityFile, renderIdentityFile, toPendingPath 
 import { explainFailedSignIn } from '../client/login-failures.ts'
 import { type FileTarget, findFileTarget, readTarget, replaceFile } from '../client/reserved-file.ts'
 import { type ApiSession, PartialSession, requestApiSession } from '../client/sign-in.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { CommandError, EXIT, makeUsageError } from '../foundation/exit-codes.ts'
 import { delayInterrupt } from '../foundation/interrupts.ts'
 import { RequestError } from '../foundation/request-error.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 
 /** An identity file whose certificate can be renewed, and its place. */
 export interface RenewableFile extends IdentityFile {

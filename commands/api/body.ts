@@ -1,9 +1,9 @@
 // Builds the body of a request from flags.
 
 import { quoteShellWord } from '../../src/foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'
 import { readJson, readPem, readSecret } from '../foundation/flag-values.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { parseInstant, parseMinutes } from '../foundation/times.ts'
 import { type BodyFlag, getAt, toTypedFlag } from './body-flags.ts'
 import { toValueText } from './flag-definitions.ts'

@@ -1,7 +1,7 @@
 // The one-time token of a new record: whether it is made, when it expires, and what follows if there is none.
 
 import { readExpiry } from '../client/external-jwt.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { toTimeText } from '../foundation/times.ts'
 import type { CommandRun } from '../framework/connected.ts'
 import type { OutputRecord } from '../terminal/cells.ts'

@@ -1,7 +1,7 @@
 // The access token of a profile whose session began by OpenID Connect: renewed before it expires, and stored.
 import type { Transport } from '../../src/client/transport.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { toBearerHeaders } from './external-jwt.ts'
 import { GrantEndedError, refreshTokens } from './oauth.ts'
 import { type Profile, Profiles, type StoredAccessToken, type StoredGrant } from './profiles.ts'

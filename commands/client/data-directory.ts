@@ -6,9 +6,9 @@ import { Flags } from '@oclif/core'
 import type { Transport } from '../../src/client/transport.ts'
 import type { AccessOptions } from '../../src/settings/data-directory.ts'
 import type { SettingSource } from '../../src/settings/setting-types.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { describeFileError, isFileError } from '../foundation/file-errors.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { rememberDirectory } from './known-directories.ts'
 
 export const dataDirectoryFlag = Flags.string({

@@ -1,9 +1,9 @@
 // Renews the session of a profile if it has ended, and signs in for one command by the identity file of the environment.
 import { createHttpTransport, UnreachableError } from '../../src/client/http-transport.ts'
 import { collectReply, type Reply, type Request, type Stream, type Transport } from '../../src/client/transport.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
 import { RequestError } from '../foundation/request-error.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { readExternalJwt, toBearerHeaders } from './external-jwt.ts'
 import { readIdentityFile } from './identity-files.ts'
 import { explainFailedSignIn } from './login-failures.ts'

@@ -4,7 +4,7 @@ import { resolveDataDirectory } from '../client/data-directory.ts'
 import { findLocalDirectory } from '../client/local-directory.ts'
 import { Profiles } from '../client/profiles.ts'
 import { fetchRoots, listRoots } from '../client/trust.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { describeChangedRoot } from './changed-root.ts'
 import type { FailedAttempt, Failure } from './failure-text.ts'
 

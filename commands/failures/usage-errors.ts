@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { Errors } from '@oclif/core'
 import { findNearest } from '../../src/foundation/nearest.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import type { FailedAttempt, Failure } from './failure-text.ts'
 
 export function toHelpCommand({ command }: FailedAttempt): string {

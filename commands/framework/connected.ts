@@ -3,7 +3,7 @@ import type { Command, Interfaces } from '@oclif/core'
 import type { BasePath, Client } from '../client/client.ts'
 import { type ConnectionFlags, connect, connectionFlags, readSecondJwt } from '../client/connection.ts'
 import { explainOwedFactor } from '../client/second-factors.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import type { CommandResult, Format } from '../terminal/formats.ts'
 import { drawnListOutputFlag, PrintingCommand, pictureOutputFlag, printingFlags } from './base.ts'
 

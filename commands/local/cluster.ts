@@ -14,8 +14,8 @@ import {
 } from '../client/data-directory.ts'
 import { readDirectoryOptions } from '../client/directory-options.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { CommandError, EXIT } from '../foundation/exit-codes.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { networkFlags, readNetworkSettings } from './init.ts'
 

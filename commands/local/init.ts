@@ -9,7 +9,7 @@ import {
   resolveDataDirectory,
 } from '../client/data-directory.ts'
 import { rememberDirectory } from '../client/known-directories.ts'
-import { toCommandLine } from '../foundation/shell-words.ts'
+import { toCommandLine } from '../foundation/command-lines.ts'
 import { PrintingCommand } from '../framework/base.ts'
 import { assertCredentials } from '../terminal/credentials.ts'
 import { promptNewPassword } from '../terminal/prompts.ts'
