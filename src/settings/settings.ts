@@ -92,7 +92,7 @@ export const settings = {
   'oidc.idTokenLifetime': durationSetting('30m', 'How long an ID token of OpenID Connect can be used.', '1m'),
   'oidc.refreshTokenLifetime': durationSetting(
     '24h',
-    'How long a refresh token of OpenID Connect can be used; each use replaces it by a new one. It is valid for at least a minute longer than an access token, whatever is set.',
+    'How long a refresh token of OpenID Connect can be used; each use replaces it with a new one. It is valid for at least a minute longer than an access token, whatever is set.',
     '2m',
   ),
   'enrollment.identity': durationSetting('180m', 'How long the enrollment token of a new identity can be used.', '5m'),
