@@ -311,9 +311,13 @@ describe('an interruption', () => {
       stdio: 'ignore',
     })
     const exit = once(child, 'exit')
-    await expect.poll(() => workspacesIn(path)).toHaveLength(1)
-    child.kill(signal)
-    return (await exit) as [code: number | null, signal: string | null]
+    try {
+      await expect.poll(() => workspacesIn(path)).toHaveLength(1)
+      child.kill(signal)
+      return (await exit) as [code: number | null, signal: string | null]
+    } finally {
+      child.kill('SIGKILL')
+    }
   }
 
   it.each([

@@ -27,7 +27,7 @@ function withMount(mounted: string, path: string, ...args: readonly string[]) {
 
 const hasMounts = spawnSync('unshare', ['--map-root-user', '--mount', 'mount', '--bind', folder, folder]).status === 0
 
-describe.skipIf(lacks('mounts of an own', hasMounts))('a directory with mount points', () => {
+describe.skipIf(lacks('mounts of their own', hasMounts))('a directory with mount points', () => {
   const file = join(folder, 'backup')
 
   beforeAll(async () => {

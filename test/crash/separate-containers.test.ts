@@ -19,7 +19,7 @@ afterAll(() => {
 const IN_CONTAINER = ['--map-root-user', '--pid', '--fork']
 const hasContainers = spawnSync('unshare', [...IN_CONTAINER, 'true']).status === 0
 
-it.skipIf(lacks('process ids of an own', hasContainers))('leave the work of each other alone', async () => {
+it.skipIf(lacks('process ids of their own', hasContainers))('leave the work of each other alone', async () => {
   const workspace = createBackupWorkspace(directory)
   const backup = (name: string) => {
     const command = [process.execPath, BINARY, 'db', 'backup', join(folder, name), '--data-dir', directory]

@@ -5,7 +5,10 @@ import './built-threads.ts'
 import './commits-as-json.ts'
 import { dropStatements, takeContradictions, takeUnexpectedFaults } from './faults.ts'
 
+// A controller that starts in this process closes its files to others, and further files of tests run in it.
+const umask = process.umask()
 afterEach(() => {
+  process.umask(umask)
   expect(takeContradictions()).toEqual([])
   expect(takeUnexpectedFaults()).toEqual({ unexpected: [], missing: [] })
 })

@@ -1,5 +1,4 @@
 // Checks the machine of a controller: its clock, its disk, the rights to its files, and its backups.
-
 import { statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Instant, toIsoTime } from '../../foundation/clock.ts'

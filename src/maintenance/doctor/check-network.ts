@@ -1,5 +1,4 @@
 // Checks what administrators configured: policies that match nothing, services that cannot be reached, credentials that are missing.
-
 import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import { queryTunnelers } from '../../authentication/router-identities.ts'

@@ -1,5 +1,4 @@
 // Checks sign-in by OpenID Connect: routers that keep it from being announced, and clients to which routers then refuse services.
-
 import type { Access } from '../../access/access.ts'
 import { findUnreportedClients, LEGACY_SIGN_IN_HINT } from '../../access/advice/router-posture.ts'
 import type { VersionInfo } from '../../definitions/resources/routers.ts'

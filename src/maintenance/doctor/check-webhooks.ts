@@ -1,5 +1,4 @@
 // Checks that events reach the receivers of webhooks.
-
 import { toIsoTime } from '../../foundation/clock.ts'
 import { quoteShellWord } from '../../foundation/shell-words.ts'
 import type { Context } from '../../storage/transactions/context.ts'

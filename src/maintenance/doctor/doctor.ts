@@ -1,5 +1,4 @@
 // Looks for what is wrong with a controller and its network, or soon will be, before users notice.
-
 import type { Access } from '../../access/access.ts'
 import type { ExternalSigners } from '../../authentication/signers/external-signers.ts'
 import { toIsoTime } from '../../foundation/clock.ts'
