@@ -147,7 +147,7 @@ export function createFabric(parts: FabricParts): Fabric {
     terminators,
     traces,
   })
-  const rerouting = new Rerouting({ ...shared, circuits })
+  const rerouting = new Rerouting({ ...shared, circuits, ids })
   const reports = new CircuitReports({ ...shared, db, circuits, ids, rerouting, listLiveNodes })
   const upkeep = new CircuitUpkeep({
     ...{ ...shared, circuits, inherited: reports.inherited, rerouting, sessionTokens },

@@ -77,6 +77,18 @@ describe('a link that fails', () => {
     for (const { unroutes } of [a, c]) expect(unroutes).toMatchObject([{ circuitId, now: true }])
   })
 
+  it('does not end a circuit that is left to another controller while it moves', async () => {
+    const { a, b, c, ac, circuitId } = await openTriangle()
+    b.reply = () => 'silence'
+    c.sendFault(FaultSubject.LinkFault, ac, 1)
+    await expect.poll(() => b.withheld.length).toBe(1)
+    network.fabric.leaveAll()
+    b.sendResult(b.withheld[0]!)
+    await Promise.all([a, b, c].map((router) => router.settle()))
+    expect(pathOf(circuitId)).toBeUndefined()
+    expect([a, b, c].flatMap(({ unroutes }) => unroutes)).toEqual([])
+  })
+
   it('moves nothing if the router that reports it is not one of its ends', async () => {
     const { a, b, c, ac, circuitId } = await openTriangle()
     b.sendFault(FaultSubject.LinkFault, ac, 1)

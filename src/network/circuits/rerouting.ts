@@ -5,6 +5,7 @@ import type { Clock } from '../../foundation/clock.ts'
 import type { Path, PathFinder } from '../links/path.ts'
 import type { ConnectedRouters } from '../routers/connected-routers.ts'
 import { ROUTE_TIMEOUT_MS } from './circuit-creation.ts'
+import type { CircuitIds } from './circuit-ids.ts'
 import type { Circuit } from './circuit-table.ts'
 import type { Circuits } from './circuits.ts'
 import { planRoutes, type RouterPart } from './route-plan.ts'
@@ -33,6 +34,7 @@ interface ReroutingParts {
   readonly aggregatedLog: AggregatedLog
   readonly circuits: Circuits
   readonly connected: ConnectedRouters
+  readonly ids: CircuitIds
   readonly paths: PathFinder
   readonly results: RouteResults
   readonly unroutes: Unroutes
@@ -120,7 +122,7 @@ export class Rerouting {
    * does not reach a router that does not know the circuit yet.
    */
   async #apply(circuit: Circuit, path: Path): Promise<Move> {
-    const { circuits, connected, unroutes } = this.#parts
+    const { circuits, connected, ids, unroutes } = this.#parts
     const earlier = circuit.path
     const parts = planRoutes(path, circuit)
     const ends = parts.length === 1 ? parts : [parts[0]!, parts.at(-1)!]
@@ -137,8 +139,8 @@ export class Rerouting {
       // One that is lost meanwhile has hardly got the route; if it has, it reports faults when it is back.
       isChanged ||= earlier.routerIds.includes(part.routerId) && connected.get(part.routerId) !== undefined
       if (!circuits.get(circuit.id)) {
-        // It ended meanwhile, and its earlier routers were told.
-        leave(routedIds, [], true)
+        // It ended meanwhile, and its earlier routers were told; or it was left to another process, and goes on.
+        if (!ids.parseEarlier(circuit.id)) leave(routedIds, [], true)
         return 'done'
       }
       if (!outcome.isSuccess) {
