@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { CLIENT } from '../world/controller.ts'
 import { People, type Person } from '../world/people.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
+import { useUpWrites } from '../world/write-limits.ts'
 import { bearer, OIDC_SETTINGS, OpenIdClient, readClaims, type Tokens } from './client.ts'
 
 const world = useControllerPerTest({ settings: { ...OIDC_SETTINGS, 'session.timeout': '24h' } })
@@ -142,11 +143,7 @@ describe('a code', () => {
     const code = await client.finish(id)
     // The sign-in before was counted, too.
     world.clock.advance(1_000)
-    const count = world.controller.config['limits.writesPerIdentity'] * 10
-    const caller = { identityId: person.id, isAdmin: false, isPartial: false }
-    const { writeLimits } = world.controller.auth
-    for (let at = 0; at < count; at++)
-      writeLimits.requireRate(caller, { address: '127.0.0.1', isOwnChange: false }, world.clock.now())
+    useUpWrites(world, person.id)
 
     const refused = await client.redeem(code)
     world.clock.advance(1_000)

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { People, type Person } from '../world/people.ts'
 import { useControllerPerTest } from '../world/use-controller.ts'
+import { useUpWrites } from '../world/write-limits.ts'
 import { OIDC_SETTINGS, OpenIdClient, type Tokens } from './client.ts'
 
 const world = useControllerPerTest({
@@ -40,11 +41,7 @@ describe.each(ends)('%s', (_name, status, end) => {
   it('counts as a write of its identity', async () => {
     // The sign-in was counted, too.
     world.clock.advance(1_000)
-    const count = world.controller.config['limits.writesPerIdentity'] * 10
-    const caller = { identityId: person.id, isAdmin: false, isPartial: false }
-    const { writeLimits } = world.controller.auth
-    for (let at = 0; at < count; at++)
-      writeLimits.requireRate(caller, { address: '127.0.0.1', isOwnChange: false }, world.clock.now())
+    useUpWrites(world, person.id)
 
     const refused = await end()
     world.clock.advance(1_000)
