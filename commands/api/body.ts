@@ -1,5 +1,4 @@
 // Builds the body of a request from flags.
-
 import { quoteShellWord } from '../../src/foundation/shell-words.ts'
 import { toCommandLine } from '../foundation/command-lines.ts'
 import { type CommandError, makeUsageError } from '../foundation/exit-codes.ts'

@@ -54,15 +54,19 @@ export async function sendAll(
       outcomes.push(outcome as RequestOutcome)
     }
   }
-  const sending = delayInterrupt(warning, collect, () => {
-    isInterrupted = true
-  })
-  const [sent] = await Promise.allSettled([sending])
-  const print = outcomes.length > 0 ? printAll(outcomes, plural, run) : Promise.resolve()
-  // The error that ended the requests comes first, also if their results cannot be printed.
-  if (sent.status === 'rejected') await print.catch(() => undefined)
-  await sending
-  await print
+  const printOutcomes = async () => {
+    if (outcomes.length > 0) await printAll(outcomes, plural, run)
+  }
+  try {
+    await delayInterrupt(warning, collect, () => {
+      isInterrupted = true
+    })
+  } catch (error) {
+    // The error that ended the requests is the one to report, even if the results cannot be printed.
+    await printOutcomes().catch(() => undefined)
+    throw error
+  }
+  await printOutcomes()
   return exitCode
 
   async function* sendEach(): AsyncIterable<RequestOutcome> {

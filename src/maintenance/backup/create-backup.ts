@@ -78,7 +78,7 @@ const HASH_BYTES = 1024 * 1024
 
 /**
  * Makes a backup.
- * @throws BackupError if there is no space, a file that a restore requires is missing, or the backup could not be read back;
+ * @throws BackupError if the disk is full, a file required for a restore is missing, or the backup could not be read back;
  * DataDirectoryError `DATABASE_MISSING`. Nothing has changed then.
  */
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
@@ -114,7 +114,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   }
 }
 
-/** @throws BackupError if there is no space */
+/** @throws BackupError if the disk is full */
 function openWorkspace(directory: string): BackupWorkspace {
   try {
     return createBackupWorkspace(directory)

@@ -159,8 +159,8 @@ export class CircuitUpkeep implements SideEffect, RouterObserver {
   }
 
   /**
-   * New paths do not use a link, which may still carry data: its circuits take another path if there is one, and stay otherwise. Judged
-   * when all routers that are lost in one turn are, because another path may lead over these, too.
+   * New paths do not use a link, which may still carry data: its circuits take another path if there is one, and stay otherwise. Decided
+   * once all routers that are lost in the same turn of the event loop are known, because another path may use these, too.
    */
   avoidLink(linkId: string): void {
     this.#avoidedLinkIds.add(linkId)

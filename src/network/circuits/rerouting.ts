@@ -136,7 +136,7 @@ export class Rerouting {
     for (const part of [...parts.slice(1, -1), ...ends]) {
       routedIds.push(part.routerId)
       const outcome = await this.#route(circuit.id, part)
-      // One that is lost meanwhile has hardly got the route; if it has, it reports faults when it is back.
+      // A router that was lost meanwhile probably did not receive the route; if it did, it reports faults after it reconnects.
       isChanged ||= earlier.routerIds.includes(part.routerId) && connected.get(part.routerId) !== undefined
       if (!circuits.get(circuit.id)) {
         // It ended meanwhile, and its earlier routers were told; or it was left to another process, and goes on.

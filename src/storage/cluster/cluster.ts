@@ -19,7 +19,7 @@ import { Lease } from './lease.ts'
 import { LogFollower } from './log-follower.ts'
 import type { LogPlace } from './log-place.ts'
 import { type ClockOffset, NetworkClock } from './network-clock.ts'
-import { ClusterNodes, readClockOffset } from './nodes.ts'
+import { ClusterNodes, isServing, readClockOffset } from './nodes.ts'
 import { isDamageError, proveLog } from './prove-log.ts'
 import { type KeptRebuild, rebuildIfNeeded, requestRebuild } from './rebuild.ts'
 import { RowComparison } from './row-comparison.ts'
@@ -283,7 +283,8 @@ export class Cluster {
   listServingNames(): string[] {
     return this.nodes
       .list()
-      .flatMap(({ name, isLive, details }) => (isLive && details.isWaiting !== true ? [name] : []))
+      .filter(isServing)
+      .map(({ name }) => name)
   }
 
   async stopFollowing(): Promise<void> {

@@ -104,6 +104,10 @@ const CLAIM_PAUSE_MS = 100
 // As long as a response may take in the other steps of a start: the connection of contacts waits for a fraction of that.
 const CLAIM_TIMEOUT_MS = 10_000
 
+/** Whether a controller runs, and does not wait for others to be upgraded. */
+export const isServing = ({ isLive, details }: Pick<ClusterNode, 'isLive' | 'details'>) =>
+  isLive && details.isWaiting !== true
+
 type Row = Omit<ClusterNode, 'isLive' | 'hasProcess'> & {
   readonly instance: string
   readonly head: number
@@ -140,7 +144,7 @@ export class ClusterNodes {
 
   /** How many serve, this one included. */
   get liveCount(): number {
-    return Math.max(1, this.#rows.filter(({ isLive, details }) => isLive && details.isWaiting !== true).length)
+    return Math.max(1, this.#rows.filter(isServing).length)
   }
 
   /** Whether this controller should give up what it does, because an operator wants to stop it. */
